@@ -1,0 +1,43 @@
+"""The command line: ``tlstd demo`` and whatever else the library does from a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Incremental truncated LSTD: value functions from streams and logs of experience.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def main() -> None:
+    """Incremental truncated LSTD: value functions from streams and logs of experience."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("tlstd-demo"),
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the stream.")] = 0,
+) -> None:
+    """Learn the values of Mountain Car with LSTD and with t-LSTD at three ranks; print a table, write a figure."""
+    from rich.console import Console
+
+    from tlstd.experiments import demo as experiment
+
+    console = Console()
+    with console.status("starting") as status:
+        results, truth = experiment.run(seed=seed, report=status.update)
+        path = out / "mountain_car.png"
+        status.update("drawing")
+        try:
+            experiment.draw(results, truth, path)
+        except OSError as error:
+            console.print(f"cannot write {path}: {error.strerror}; choose another folder with --out")
+            raise typer.Exit(1) from None
+    console.print(experiment.table(results))
+    console.print(f"figure: {path}")

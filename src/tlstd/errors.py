@@ -1,0 +1,17 @@
+"""The library's exceptions. Each message names the offending value and the remedy."""
+
+
+class TlstdError(Exception):
+    """Base of every exception that this library raises on purpose."""
+
+
+class InvalidParameterError(TlstdError, ValueError):
+    """A constructor or function was given a parameter outside its documented range."""
+
+
+class InvalidInputError(TlstdError, ValueError):
+    """Data (features, rewards, discounts, ratios) that cannot be used. The model is unchanged."""
+
+
+class CapacityError(TlstdError, MemoryError):
+    """The request would need more memory than is sensible. The model is unchanged."""

@@ -1,0 +1,254 @@
+"""What every estimator does in the same way: checking data, caching the solution, predicting."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import scipy.sparse as sp
+
+from tlstd.errors import CapacityError, InvalidInputError
+from tlstd.estimators import parameters
+from tlstd.linalg.batch import Batch, vector_arrays
+from tlstd.types import (
+    MAX_MAGNITUDE,
+    FloatArray,
+    IntArray,
+    Matrix,
+    SparseVector,
+    Transition,
+    Transitions,
+    Vector,
+    as_matrix,
+    as_vector,
+)
+
+MAX_DENSE_WEIGHTS = 1 << 27
+"""Number of weights (1 GiB) above which ``weights`` refuses and names ``sparse_weights``."""
+
+
+@runtime_checkable
+class Estimator(Protocol):
+    """What can be learned from transitions and asked for values: the contract of :mod:`tlstd.checks`."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        ...
+
+    @property
+    def n_updates(self) -> int:
+        """Number of transitions learned from."""
+        ...
+
+    def update(self, transition: Transition) -> None:
+        """Learn from one transition."""
+        ...
+
+    def update_many(self, transitions: Transitions) -> None:
+        """Learn from many, as if one after the other."""
+        ...
+
+    def predict(self, x: Any) -> Any:
+        """Estimate the value of one vector or of every row of a matrix."""
+        ...
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights as a dense array."""
+        ...
+
+    @property
+    def sparse_weights(self) -> Any:
+        """The weights of the features seen."""
+        ...
+
+
+class LinearEstimator(ABC):
+    """Base of the estimators: v(s) = wᵀx(s), w solved for lazily and cached until the next update.
+
+    A subclass learns from a checked batch (``_learn``) and says its weights (``_solve``); it may refuse a batch
+    before anything changes (``_admit``) and answer single predictions in a cheaper way (``_predict_vector``).
+    """
+
+    def __init__(self, n_features: int, *, lambda_: float, n_targets: int) -> None:
+        self.n_features = parameters.integer("n_features", n_features)
+        self.lambda_ = parameters.real("lambda_", lambda_, low=0.0, high=1.0)
+        self.n_targets = parameters.integer("n_targets", n_targets)
+        self.n_updates = 0
+        self._trace_bound = 0.0
+        self._solved: tuple[IntArray, FloatArray] | None = None
+
+    # --- learning ---------------------------------------------------------------------------------------------------
+
+    def update(self, transition: Transition) -> None:
+        """Learn from one transition."""
+        if not isinstance(transition, Transition):
+            raise InvalidInputError(f"update() was given {type(transition).__name__}: pass a Transition")
+        self._take(transition, Batch.from_transition(transition))
+
+    def update_many(self, transitions: Transitions) -> None:
+        """Learn from many transitions in compiled loops: the same model as calling :meth:`update` for each.
+
+        Everything is checked before anything changes.
+        """
+        if not isinstance(transitions, Transitions):
+            raise InvalidInputError(f"update_many() was given {type(transitions).__name__}: pass Transitions")
+        transitions.check()
+        self._take(transitions, Batch.from_transitions(transitions))
+
+    def _take(self, data: Transition | Transitions, batch: Batch) -> None:
+        if data.n_features != self.n_features:
+            raise InvalidInputError(
+                f"the features have size {data.n_features} but this model has n_features={self.n_features}"
+            )
+        if data.n_targets != self.n_targets:
+            raise InvalidInputError(
+                f"there are {data.n_targets} reward(s) a step but this model has n_targets={self.n_targets}"
+            )
+        if len(batch) == 0:
+            return
+        bound = self._bounded_trace(batch)
+        self._admit(batch)
+        self._learn(batch)
+        self._trace_bound = bound
+        self.n_updates += len(batch)
+        self._solved = None
+
+    def _bounded_trace(self, batch: Batch) -> float:
+        """Upper bound of the trace's length after the batch; raises where products with it could overflow."""
+        step, bound = batch.follow_trace(self.lambda_, self._trace_bound, MAX_MAGNITUDE)
+        if step >= 0:
+            raise InvalidInputError(
+                f"with rho = {batch.rhos[step]} at step {step} of this call the eligibility trace could reach "
+                f"{bound:.1e}, over the limit of {MAX_MAGNITUDE:g}: rescale the features, clip rho or lower lambda_"
+            )
+        return bound
+
+    def _refuse_dense_replacing(self, batch: Batch) -> None:
+        """Raise if replacing traces would forget the past at every step."""
+        most = batch.most_active()
+        if most > max(1, self.n_features // 2):
+            raise InvalidInputError(
+                f"a feature vector has {most} of {self.n_features} entries non-zero: replacing traces are for sparse "
+                'features; use trace="accumulating"'
+            )
+
+    def _admit(self, batch: Batch) -> None:  # noqa: B027 - most estimators take everything
+        """Raise if this estimator cannot use the batch. The model must not change here."""
+
+    @abstractmethod
+    def _learn(self, batch: Batch) -> None:
+        """Take in a batch that is known to be usable."""
+
+    @abstractmethod
+    def _solve(self) -> tuple[IntArray, FloatArray]:
+        """Ids of the features with a weight, and their weights (n, n_targets)."""
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def _solution(self) -> tuple[IntArray, FloatArray]:
+        """Ids in rising order and their weights, read-only; solved once after an update."""
+        if self._solved is None:
+            ids, weights = self._solve()
+            order = np.argsort(ids)
+            self._solved = ids[order], weights[order]
+        return self._solved
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights, (n_features,) or (n_features, n_targets); read-only, zero for features never seen."""
+        if self.n_features * self.n_targets > MAX_DENSE_WEIGHTS:
+            raise CapacityError(
+                f"weights would hold {self.n_features} x {self.n_targets} numbers: use sparse_weights, "
+                "which has only the features that were seen"
+            )
+        ids, values = self._solution()
+        weights = np.zeros((self.n_features, self.n_targets))
+        weights[ids] = values
+        weights.flags.writeable = False
+        return weights[:, 0] if self.n_targets == 1 else weights
+
+    @property
+    def sparse_weights(self) -> SparseVector | sp.csc_array:
+        """The non-zero weights: a SparseVector, or a csc_array (n_features, n_targets) for several targets."""
+        ids, values = self._solution()
+        if self.n_targets > 1:
+            columns = [np.flatnonzero(values[:, c]) for c in range(self.n_targets)]
+            indptr = np.concatenate([[0], np.cumsum([rows.size for rows in columns])])
+            data = np.concatenate([values[rows, c] for c, rows in enumerate(columns)])
+            indices = ids[np.concatenate(columns)]
+            return sp.csc_array((data, indices, indptr), shape=(self.n_features, self.n_targets))
+        kept = values[:, 0] != 0.0
+        return SparseVector._trusted(ids[kept], values[kept, 0], self.n_features)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held in arrays by this model, buffers and caches included."""
+        return _array_bytes(self, set())
+
+    def predict(self, x: Any) -> Any:
+        """Values of one feature vector or of every row of a matrix.
+
+        Parameters
+        ----------
+        x : 1-D array, SparseVector, (N, d) array or scipy.sparse array
+
+        Returns
+        -------
+        float or (n_targets,) for a vector; (N,) or (N, n_targets) for a matrix.
+        """
+        if isinstance(x, SparseVector) or (not sp.issparse(x) and np.ndim(x) == 1):
+            vector = as_vector(x)
+            self._check_width(vector.size)
+            value = self._predict_vector(vector)
+            return float(value[0]) if self.n_targets == 1 else value
+        matrix = as_matrix(x, "x")
+        self._check_width(matrix.shape[1])
+        values = self._predict_matrix(matrix)
+        return values[:, 0] if self.n_targets == 1 else values
+
+    def _check_width(self, n_features: int) -> None:
+        if n_features != self.n_features:
+            raise InvalidInputError(f"x has {n_features} features but this model has n_features={self.n_features}")
+
+    def _predict_vector(self, x: Vector) -> FloatArray:
+        ids, weights = self._solution()
+        indices, values = vector_arrays(x)
+        positions = np.minimum(np.searchsorted(ids, indices), max(ids.size - 1, 0))
+        known = ids[positions] == indices if ids.size else np.zeros(indices.size, dtype=np.bool_)
+        result: FloatArray = values[known] @ weights[positions[known]]
+        return result
+
+    def _predict_matrix(self, X: Matrix) -> FloatArray:
+        ids, weights = self._solution()
+        if isinstance(X, np.ndarray):
+            values: FloatArray = X @ weights if ids.size == self.n_features else X[:, ids] @ weights
+            return values
+        positions = np.minimum(np.searchsorted(ids, X.indices), max(ids.size - 1, 0))
+        known = ids[positions] == X.indices if ids.size else np.zeros(X.indices.size, dtype=np.bool_)
+        compact = sp.csr_array(
+            (np.where(known, X.data, 0.0), positions, X.indptr), shape=(X.shape[0], max(ids.size, 1))
+        )
+        padded = weights if ids.size else np.zeros((1, self.n_targets))
+        return np.asarray(compact @ padded)
+
+
+def _array_bytes(value: object, visited: set[int]) -> int:
+    """Bytes of all distinct arrays that can be reached from an object of this library."""
+    if isinstance(value, np.ndarray):
+        while isinstance(value.base, np.ndarray):
+            value = value.base
+        new = id(value) not in visited
+        visited.add(id(value))
+        return value.nbytes if new else 0
+    if id(value) in visited:
+        return 0
+    visited.add(id(value))
+    if isinstance(value, (tuple, list)):
+        return sum(_array_bytes(item, visited) for item in value)
+    if type(value).__module__.startswith("tlstd."):
+        names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
+        return sum(_array_bytes(getattr(value, name), visited) for name in names)
+    return 0

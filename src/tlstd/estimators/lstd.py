@@ -1,0 +1,127 @@
+"""LSTD(λ): the whole least-squares system, solved directly or by following its inverse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlstd.errors import InvalidParameterError
+from tlstd.estimators import parameters
+from tlstd.estimators.base import LinearEstimator
+from tlstd.linalg.batch import Batch
+from tlstd.linalg.normal_system import NormalSystem
+from tlstd.linalg.recursive_system import RecursiveSystem
+from tlstd.linalg.svd import solve_truncated
+from tlstd.types import FloatArray, IntArray
+
+
+class LSTD(LinearEstimator):
+    """Least-squares temporal differences: solves A w = b for A = (1/T) Σ z_t d_tᵀ and b = (1/T) Σ z_t r_{t+1}.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features d. Only features that were seen take memory.
+    lambda_ : float in [0, 1]
+        Trace parameter.
+    solver : "direct" or "recursive"
+        Direct: A is accumulated (sparsely for sparse features, by blocks for dense ones) and decomposed when the
+        weights are read. Recursive: A⁻¹ is followed by the Sherman–Morrison formula, so that every read is cheap.
+    rcond : float in [0, 1)
+        Direct: singular values at or below ``rcond`` times the largest are not inverted. Recursive: the same, but used
+        only where the recursion has no answer.
+    tikhonov : float >= 0
+        η of the solution (AᵀA + ηI)⁻¹Aᵀb of the *averaged* system (section 3 of the paper), on top of the cut-off (set
+        ``rcond=0`` for η alone). Direct only.
+    initial_diagonal : float > 0
+        Recursive only: what is on A's diagonal before the first sample (of the sum, not of the average).
+    beta : float in (0, 1), optional
+        Constant weight of a new sample, for tracking; by default all samples weigh the same.
+    trace : "accumulating" or "replacing"
+    n_targets : int
+        Number of reward signals.
+    memory_limit : int
+        Bytes that the n × n matrices may take before :class:`~tlstd.CapacityError` is raised.
+
+    Notes
+    -----
+    Direct: O(nnz(z)·nnz(d)) per sample, O(n³) per solution; recursive: O(n²) for both. Memory O(n²), n features seen.
+
+    References
+    ----------
+    Bradtke, Barto: Linear least-squares algorithms for temporal difference learning. Machine Learning 22, 1996.
+    Boyan: Least-squares temporal difference learning. ICML 1999.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> from tlstd import LSTD, boyan_chain
+    >>> chain = boyan_chain()
+    >>> model = LSTD(n_features=4, lambda_=0.0)
+    >>> model.update_many(chain.sample(20_000, np.random.default_rng(0)))
+    >>> bool(np.abs(model.weights - [-24, -16, -8, 0]).max() < 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        *,
+        lambda_: float,
+        solver: str = "direct",
+        rcond: float = 1e-4,
+        tikhonov: float = 0.0,
+        initial_diagonal: float = 1.0,
+        beta: float | None = None,
+        trace: str = "accumulating",
+        n_targets: int = 1,
+        memory_limit: int = 8 << 30,
+    ) -> None:
+        super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
+        self.solver = parameters.choice("solver", solver, ("direct", "recursive"))
+        self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
+        self.tikhonov = parameters.real("tikhonov", tikhonov, low=0.0, high=1e100)
+        self.initial_diagonal = parameters.real("initial_diagonal", initial_diagonal, low=1e-100, high=1e100)
+        self.beta = None if beta is None else parameters.real("beta", beta, low=0.0, high=1.0, open_ends=True)
+        self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
+        self.memory_limit = parameters.integer("memory_limit", memory_limit)
+        if self.solver == "recursive" and self.tikhonov > 0.0:
+            raise InvalidParameterError(
+                f'tikhonov is {self.tikhonov} with solver="recursive": use solver="direct", or initial_diagonal'
+            )
+        options: dict[str, Any] = {
+            "lambda_": self.lambda_,
+            "beta": self.beta,
+            "replacing": self.trace == "replacing",
+            "n_targets": self.n_targets,
+            "memory_limit": self.memory_limit,
+        }
+        self._system: NormalSystem | RecursiveSystem
+        if self.solver == "direct":
+            self._system = NormalSystem(self.n_features, **options)
+        else:
+            self._system = RecursiveSystem(self.n_features, initial_diagonal=self.initial_diagonal, **options)
+
+    @property
+    def n_seen(self) -> int:
+        """Number of distinct features seen so far."""
+        return len(self._system.seen)
+
+    def system(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """The ids of the features seen and the averaged A (n, n) and b (n, n_targets) over them, as copies."""
+        A, b = self._system.averaged()
+        return self._system.seen.ids.copy(), A, b
+
+    def _admit(self, batch: Batch) -> None:
+        if self.trace == "replacing":
+            self._refuse_dense_replacing(batch)
+        self._system.check_capacity(batch)
+
+    def _learn(self, batch: Batch) -> None:
+        self._system.append(batch)
+
+    def _solve(self) -> tuple[IntArray, FloatArray]:
+        ids = self._system.seen.ids.copy()
+        if isinstance(self._system, RecursiveSystem):
+            return ids, self._system.solve(self.rcond)
+        A, b = self._system.averaged()
+        return ids, solve_truncated(A, b, rcond=self.rcond, tikhonov=self.tikhonov)

@@ -1,0 +1,1 @@
+"""Experiments: one file per figure, with its settings, its run and its drawing."""

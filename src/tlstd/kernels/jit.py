@@ -1,0 +1,17 @@
+"""The one decorator that compiles kernels."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def kernel(function: Function) -> Function:
+    """Compile ``function`` on first use and cache the machine code beside its source file.
+
+    No ``fastmath``: NaN and the order of additions keep their meaning. Numba's cache does not notice edits in
+    *other* files, so kernels that call each other live in one file.
+    """
+    return cast(Function, numba.njit(cache=True, nogil=True)(function))

@@ -1,0 +1,320 @@
+"""Sparse vectors in row coordinates: hashing feature ids to rows, inner products, scatters.
+
+A set of sparse vectors is three arrays as in CSR: vector ``i`` has its entries at ``indptr[i]:indptr[i+1]`` of
+``rows`` and ``vals``. ``scratch`` arguments are zero on entry and zero again on return.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tlstd.kernels.jit import kernel
+
+_EMPTY = -1
+
+
+# --- feature id -> row --------------------------------------------------------------------------------------------
+
+
+@kernel
+def _slot(keys, key):
+    """Position of ``key`` in the open-addressing table ``keys`` (its size a power of 2), or of its free slot."""
+    mask = keys.size - 1
+    # Fibonacci hashing: the golden ratio's bits spread consecutive ids over the table.
+    slot = ((key * np.int64(0x9E3779B97F4A7C15 - (1 << 64))) >> 20) & mask
+    while keys[slot] != _EMPTY and keys[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def insert_ids(keys, table_rows, ids, n_seen, new_ids):
+    """Give a row to each of ``new_ids`` that has none; in place. Returns the number of rows then in use."""
+    for key in new_ids:
+        slot = _slot(keys, key)
+        if keys[slot] == _EMPTY:
+            keys[slot] = key
+            table_rows[slot] = n_seen
+            ids[n_seen] = key
+            n_seen += 1
+    return n_seen
+
+
+@kernel
+def find_rows(keys, table_rows, wanted, out):
+    """Write the row of each wanted id to ``out``, -1 where it was never seen."""
+    for i in range(wanted.size):
+        slot = _slot(keys, wanted[i])
+        out[i] = table_rows[slot] if keys[slot] != _EMPTY else -1
+
+
+@kernel
+def count_new_ids(keys, indptr, indices, picked):
+    """Upper bound on the ids in the picked CSR rows that have no row yet (repeats count each time)."""
+    count = 0
+    for i in picked:
+        for e in range(indptr[i], indptr[i + 1]):
+            if keys[_slot(keys, indices[e])] == _EMPTY:
+                count += 1
+    return count
+
+
+# --- transitions -> vectors ---------------------------------------------------------------------------------------
+
+
+@kernel
+def _row_of(keys, table_rows, ids, counter, key):
+    slot = _slot(keys, key)
+    if keys[slot] == _EMPTY:
+        keys[slot] = key
+        table_rows[slot] = counter[0]
+        ids[counter[0]] = key
+        counter[0] += 1
+    return table_rows[slot]
+
+
+@kernel
+def _normalise(vals, start, stop):
+    """Scale ``vals[start:stop]`` to unit length in place; returns the length (0 and zeros if it vanishes)."""
+    largest = 0.0
+    for e in range(start, stop):
+        largest = max(largest, abs(vals[e]))
+    if largest < 1e-150:  # squares of such entries underflow, and so would every product with them
+        for e in range(start, stop):
+            vals[e] = 0.0
+        return 0.0
+    total = 0.0
+    for e in range(start, stop):
+        total += (vals[e] / largest) ** 2
+    length = largest * np.sqrt(total)
+    for e in range(start, stop):
+        vals[e] /= length
+    return length
+
+
+@kernel
+def _replaced(vals, rows, start, stop, decay, rho, trace, stamps, clock):
+    """Turn x into x̃ = x - decay·z on the support of x and move the replacing trace on; all in place.
+
+    The trace is ``clock[1] * trace[row]`` where ``stamps[row] == clock[0]`` and 0 elsewhere, so that decay and reset
+    cost nothing per entry.
+    """
+    epoch, scale = clock[0], clock[1]
+    before = decay * scale
+    new_scale = before * rho
+    alive = new_scale != 0.0
+    if alive and new_scale < 1e-100:
+        for i in range(trace.size):
+            trace[i] *= new_scale
+        before, new_scale = 1.0 / rho, 1.0
+    new_epoch = epoch
+    if not alive:
+        new_epoch, new_scale = epoch + 1.0, 1.0
+    for e in range(start, stop):
+        row, x = rows[e], vals[e]
+        if stamps[row] == epoch:
+            vals[e] -= before * trace[row]
+        trace[row] = rho * x / new_scale
+        stamps[row] = new_epoch
+    clock[0], clock[1] = new_epoch, new_scale
+
+
+@kernel
+def append_transitions(
+    x_csr, x_picked, next_csr, next_picked, discounts, decays, rhos, seen, left, right, first, trace_state
+):
+    """Append transitions to the two buffers: x (or x̃) on the left, d = x - γ x_next on the right; in place.
+
+    Vectors are stored in row coordinates and scaled to unit length, their lengths beside them.
+    """
+    x_indptr, x_indices, x_data = x_csr
+    n_indptr, n_indices, n_data = next_csr
+    keys, table_rows, ids, counter = seen
+    l_indptr, l_rows, l_vals, l_norms = left
+    r_indptr, r_rows, r_vals, r_norms = right
+    replacing, trace, stamps, clock = trace_state
+    for t in range(x_picked.size):
+        i = first + t
+        p, p_end = x_indptr[x_picked[t]], x_indptr[x_picked[t] + 1]
+        start = l_indptr[i]
+        end = start
+        for e in range(p, p_end):
+            l_rows[end] = _row_of(keys, table_rows, ids, counter, x_indices[e])
+            l_vals[end] = x_data[e]
+            end += 1
+        l_indptr[i + 1] = end
+        if replacing:
+            _replaced(l_vals, l_rows, start, end, decays[t], rhos[t], trace, stamps, clock)
+        # d = x - γ x_next: merge two sorted lists of ids
+        q, q_end = n_indptr[next_picked[t]], n_indptr[next_picked[t] + 1]
+        if discounts[t] == 0.0:
+            q_end = q
+        out = r_indptr[i]
+        here = p
+        while here < p_end or q < q_end:
+            if q >= q_end or (here < p_end and x_indices[here] < n_indices[q]):
+                value, row = x_data[here], l_rows[start + here - p]
+                here += 1
+            elif here >= p_end or n_indices[q] < x_indices[here]:
+                value = -discounts[t] * n_data[q]
+                row = _row_of(keys, table_rows, ids, counter, n_indices[q])
+                q += 1
+            else:
+                value, row = x_data[here] - discounts[t] * n_data[q], l_rows[start + here - p]
+                here += 1
+                q += 1
+            if value != 0.0:
+                r_rows[out] = row
+                r_vals[out] = value
+                out += 1
+        r_indptr[i + 1] = out
+        l_norms[i] = _normalise(l_vals, start, end)
+        r_norms[i] = _normalise(r_vals, r_indptr[i], out)
+
+
+@kernel
+def trace_bound_sparse(indptr, data, picked, decays, rhos, bound, limit):
+    """Follow an upper bound of the trace's length over CSR rows.
+
+    Returns the index of the first transition at which it exceeds ``limit`` (-1 if none) and the bound after the last.
+    """
+    for t in range(picked.size):
+        total = 0.0
+        for e in range(indptr[picked[t]], indptr[picked[t] + 1]):
+            total += data[e] * data[e]
+        bound = rhos[t] * (decays[t] * bound + np.sqrt(total))
+        if not bound <= limit:
+            return t, bound
+    return -1, bound
+
+
+@kernel
+def trace_bound_dense(X, picked, decays, rhos, bound, limit):
+    """As :func:`trace_bound_sparse`, over rows of a dense matrix."""
+    for t in range(picked.size):
+        total = 0.0
+        for j in range(X.shape[1]):
+            total += X[picked[t], j] * X[picked[t], j]
+        bound = rhos[t] * (decays[t] * bound + np.sqrt(total))
+        if not bound <= limit:
+            return t, bound
+    return -1, bound
+
+
+@kernel
+def trace_chain(decays, rhos, has_head):
+    """T with z_j = Σ_i T[i, j] s_i, from z_j = ρ_j (decay_j z_{j-1} + s_j).
+
+    With a head, s_0 is z_0 itself (what came before the block and ρ are already in it).
+    """
+    k = rhos.size
+    T = np.zeros((k, k))
+    for j in range(k):
+        if j > 0:
+            g = rhos[j] * decays[j]
+            for i in range(j):
+                T[i, j] = g * T[i, j - 1]
+        T[j, j] = rhos[j]
+        if j == 0 and has_head:
+            T[0, 0] = 1.0
+    return T
+
+
+# --- inner products and scatters ----------------------------------------------------------------------------------
+
+
+@kernel
+def gram(indptr, rows, vals, first, last, scratch, G):
+    """Fill rows and columns ``first:last`` of the Gram matrix G of the vectors ``0:last``."""
+    for j in range(first, last):
+        for e in range(indptr[j], indptr[j + 1]):
+            scratch[rows[e]] = vals[e]
+        for i in range(j + 1):
+            total = 0.0
+            for e in range(indptr[i], indptr[i + 1]):
+                total += vals[e] * scratch[rows[e]]
+            G[i, j] = total
+            G[j, i] = total
+        for e in range(indptr[j], indptr[j + 1]):
+            scratch[rows[e]] = 0.0
+
+
+@kernel
+def dots(indptr, rows, vals, first, last, B, n_rows, n_cols, out):
+    """out[j] = s_jᵀ B[:n_rows, :n_cols] for the vectors ``first:last``; rows past ``n_rows`` count as zero."""
+    for j in range(first, last):
+        for c in range(n_cols):
+            out[j, c] = 0.0
+        for e in range(indptr[j], indptr[j + 1]):
+            row, value = rows[e], vals[e]
+            if row < n_rows:
+                for c in range(n_cols):
+                    out[j, c] += value * B[row, c]
+
+
+@kernel
+def scatter(indptr, rows, vals, picked, M, n_cols, Y):
+    """Y += Σ_i s_{picked[i]} M[i]ᵀ, in place."""
+    for i in range(picked.size):
+        for e in range(indptr[picked[i]], indptr[picked[i] + 1]):
+            row, value = rows[e], vals[e]
+            for c in range(n_cols):
+                Y[row, c] += value * M[i, c]
+
+
+@kernel
+def overlaps(indptr, rows, vals, count, x_rows, x_vals, scratch, out):
+    """out[i] = s_i · x for a sparse x; rows of -1 (never seen) are passed over."""
+    for e in range(x_rows.size):
+        if x_rows[e] >= 0:
+            scratch[x_rows[e]] = x_vals[e]
+    for i in range(count):
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            total += vals[e] * scratch[rows[e]]
+        out[i] = total
+    for e in range(x_rows.size):
+        if x_rows[e] >= 0:
+            scratch[x_rows[e]] = 0.0
+
+
+@kernel
+def gather(x_rows, x_vals, B, n_rows, n_cols, out):
+    """out = Bᵀ x for a sparse x; rows of -1 or past ``n_rows`` are passed over."""
+    for e in range(x_rows.size):
+        row = x_rows[e]
+        if 0 <= row < n_rows:
+            for c in range(n_cols):
+                out[c] += x_vals[e] * B[row, c]
+
+
+@kernel
+def dense_to_csr(X, picked):
+    """The non-zeros of the picked rows of a dense matrix, as CSR arrays."""
+    count = 0
+    for i in picked:
+        for j in range(X.shape[1]):
+            if X[i, j] != 0.0:
+                count += 1
+    indptr = np.zeros(picked.size + 1, dtype=np.int64)
+    indices = np.empty(count, dtype=np.int64)
+    data = np.empty(count)
+    end = 0
+    for t in range(picked.size):
+        for j in range(X.shape[1]):
+            if X[picked[t], j] != 0.0:
+                indices[end] = j
+                data[end] = X[picked[t], j]
+                end += 1
+        indptr[t + 1] = end
+    return indptr, indices, data
+
+
+@kernel
+def picked_entries(indptr, indices, picked, out):
+    """Write the column indices of the picked CSR rows to ``out``, one row after the other."""
+    count = 0
+    for i in picked:
+        for e in range(indptr[i], indptr[i + 1]):
+            out[count] = indices[e]
+            count += 1

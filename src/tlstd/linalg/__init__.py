@@ -1,0 +1,1 @@
+"""The mathematics: low-rank factors under block updates, and their reference implementation."""

@@ -1,0 +1,139 @@
+"""One form for what estimators are given: raw columns of one or many transitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from tlstd.kernels import sparse as kernels
+from tlstd.types import FloatArray, IntArray, Matrix, SparseVector, Transition, Transitions, Vector
+
+CSRArrays: TypeAlias = tuple[IntArray, IntArray, FloatArray]
+Rows: TypeAlias = "CSRArrays | FloatArray"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Transitions ``i`` from row ``rows[i]`` of ``x`` to row ``next_rows[i]`` of ``x_next``; rewards are (N, m)."""
+
+    x: Rows
+    rows: IntArray
+    x_next: Rows
+    next_rows: IntArray
+    rewards: FloatArray
+    discounts: FloatArray
+    trace_discounts: FloatArray
+    rhos: FloatArray
+
+    @classmethod
+    def from_transition(cls, t: Transition) -> Batch:
+        """A batch of one. A dense and a sparse side are both made sparse."""
+        if isinstance(t.x, np.ndarray) and isinstance(t.x_next, np.ndarray):
+            x: Rows = t.x[None, :]
+            x_next: Rows = t.x_next[None, :]
+        else:
+            x, x_next = _one_row(t.x), _one_row(t.x_next)
+        zero = np.zeros(1, dtype=np.int64)
+        reward = np.reshape(t.reward, (1, -1)).astype(np.float64, copy=False)
+        numbers = np.array([t.discount, t.trace_discount, t.rho])
+        return cls(x, zero, x_next, zero, reward, numbers[:1], numbers[1:2], numbers[2:])
+
+    @classmethod
+    def from_transitions(cls, t: Transitions) -> Batch:
+        """All columns, without copies."""
+        x, x_next = _store(t.store), _store(t.next_store)
+        if isinstance(x, tuple) != isinstance(x_next, tuple):
+            x, x_next = _as_csr(x), _as_csr(x_next)
+        rewards = t.rewards[:, None] if t.rewards.ndim == 1 else t.rewards
+        return cls(x, t.rows, x_next, t.next_rows, rewards, t.discounts, t.trace_discounts, t.rhos)
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Transitions ``start:stop``, as views."""
+        s = slice(start, stop)
+        columns = (self.rewards[s], self.discounts[s], self.trace_discounts[s], self.rhos[s])
+        return Batch(self.x, self.rows[s], self.x_next, self.next_rows[s], *columns)
+
+    def sparse(self) -> tuple[CSRArrays, IntArray, CSRArrays, IntArray]:
+        """Both sides as CSR arrays with the rows to take from them. Dense rows are scanned for their non-zeros."""
+        if isinstance(self.x, tuple) and isinstance(self.x_next, tuple):
+            return self.x, self.rows, self.x_next, self.next_rows
+        every = np.arange(len(self))
+        x = kernels.dense_to_csr(self.x, self.rows)
+        return x, every, kernels.dense_to_csr(self.x_next, self.next_rows), every
+
+    def dense(self, ids: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Both sides as (N, len(ids)) arrays with the columns of the features ``ids``."""
+        return _dense(self.x, self.rows, ids), _dense(self.x_next, self.next_rows, ids)
+
+    def follow_trace(self, lambda_: float, bound: float, limit: float) -> tuple[int, float]:
+        """First step at which the trace's length could exceed ``limit`` (-1 if none), and its bound afterwards."""
+        decays = self.trace_discounts * lambda_
+        if isinstance(self.x, tuple):
+            return kernels.trace_bound_sparse(  # type: ignore[no-any-return]
+                self.x[0], self.x[2], self.rows, decays, self.rhos, bound, limit
+            )
+        return kernels.trace_bound_dense(  # type: ignore[no-any-return]
+            self.x, self.rows, decays, self.rhos, bound, limit
+        )
+
+    def most_active(self) -> int:
+        """Largest number of non-zeros among the vectors x."""
+        csr, rows, _, _ = self.sparse()
+        return int((csr[0][rows + 1] - csr[0][rows]).max(initial=0))
+
+    def ids(self) -> IntArray:
+        """Feature ids of all non-zeros of both sides, with repeats."""
+        x, rows, x_next, next_rows = self.sparse()
+        return np.concatenate([entries(x, rows), entries(x_next, next_rows)])
+
+
+def entries(csr: CSRArrays, picked: IntArray) -> IntArray:
+    """Column indices of the picked rows' entries, one row after the other."""
+    out = np.empty(int((csr[0][picked + 1] - csr[0][picked]).sum()), dtype=np.int64)
+    kernels.picked_entries(csr[0], csr[1], picked, out)
+    return out
+
+
+def vector_arrays(x: Vector) -> tuple[IntArray, FloatArray]:
+    """Indices and values of the non-zeros of a vector."""
+    if isinstance(x, SparseVector):
+        return x.indices, x.values
+    indices = np.flatnonzero(x)
+    return indices, x[indices]
+
+
+def _one_row(x: Vector) -> CSRArrays:
+    indices, values = vector_arrays(x)
+    return np.array([0, indices.size]), indices, values
+
+
+def _store(matrix: Matrix) -> Rows:
+    if isinstance(matrix, np.ndarray):
+        return matrix
+    return matrix.indptr, matrix.indices, matrix.data
+
+
+def _as_csr(rows: Rows) -> CSRArrays:
+    if isinstance(rows, tuple):
+        return rows
+    arrays: CSRArrays = kernels.dense_to_csr(rows, np.arange(rows.shape[0]))
+    return arrays
+
+
+def _dense(rows: Rows, picked: IntArray, ids: IntArray) -> FloatArray:
+    if isinstance(rows, tuple):
+        indptr, indices, data = rows
+        out = np.zeros((picked.size, ids.size))
+        position = np.empty(ids.size, dtype=np.int64)
+        position[ids] = np.arange(ids.size)
+        for i, row in enumerate(picked):
+            entries = slice(indptr[row], indptr[row + 1])
+            out[i, position[indices[entries]]] = data[entries]
+        return out
+    taken: FloatArray = rows[picked]
+    return taken if np.array_equal(ids, np.arange(ids.size)) else taken[:, ids]

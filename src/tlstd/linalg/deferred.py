@@ -1,0 +1,343 @@
+"""The LSTD system A w = b in factored form, with samples folded in a block at a time.
+
+Between compressions the system is
+
+    A = decay · U diag(σ) Vᵀ + Σ_i ω_i z_i d_iᵀ,        b = decay · b₀ + Σ_i ω_i z_i r_i
+
+over the buffered samples i. Every trace z_i is a combination of the first one and of buffered feature vectors, so all
+of it is a small dense problem in the coordinates of extensions of U and V (see ``extension``). Nothing is computed
+until somebody reads the solution or the buffer is full. Rows exist only for features that were seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tlstd.kernels import sparse as kernels
+from tlstd.linalg.batch import Batch
+from tlstd.linalg.blocks import DenseBlock, SparseBlock
+from tlstd.linalg.extension import Extension, extend_dense, extend_sparse
+from tlstd.linalg.lowrank import LowRank
+from tlstd.linalg.seen import SeenFeatures
+from tlstd.linalg.svd import EPS, inverse_factors, svd
+from tlstd.linalg.threads import one_thread
+from tlstd.types import FloatArray, IntArray
+
+DENSE_FRACTION = 0.25
+"""Share of non-zero features from which vectors are kept as dense rows."""
+
+_CHUNK = 8  # dense vectors that are orthonormalised together when the solution is read in mid-buffer
+
+
+def default_buffer_size(rank: int, dense: bool) -> int:
+    """How many samples are folded in at once unless the user says otherwise.
+
+    A longer buffer saves tall n·r² products and truncates less often, and makes the core problem, (r + k)³, larger.
+    Sparse features, whose tall products are long: four times the rank up to 160 samples; dense ones up to 40; never
+    less than the rank. Depends on nothing but its arguments: results do not depend on the machine.
+
+    >>> default_buffer_size(40, dense=False), default_buffer_size(40, dense=True), default_buffer_size(200, dense=True)
+    (160, 40, 200)
+    """
+    return max(rank, min(4 * rank, 40 if dense else 160))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Core:
+    """The system as of now, in the coordinates of two extensions: A = left · L diag(sigma) Rt · rightᵀ."""
+
+    left: Extension
+    right: Extension
+    L: FloatArray
+    sigma: FloatArray
+    Rt: FloatArray
+    decay: float
+    b_coefficients: FloatArray  # (k, m), of b - decay·b₀ on the left block's unit vectors
+    z_coefficients: FloatArray  # (k, 1), of the last trace on them
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """w = V on_V + (right block) on_D + E on_E, without w having been formed."""
+
+    right: Extension
+    coordinates: FloatArray
+    on_V: FloatArray
+    on_D: FloatArray
+    on_E: FloatArray
+
+
+class DeferredSystem:
+    """A, b and the trace z of LSTD(λ), A cut back to rank ``rank`` at the end of every buffer.
+
+    Parameters
+    ----------
+    n_features, rank, lambda_, n_targets : as in ``TLSTD``
+    buffer_size : int or None for :func:`default_buffer_size`
+    beta : float or None
+        Constant forgetting factor; None for the running average.
+    replacing : bool
+        Replacing instead of accumulating traces.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        rank: int,
+        *,
+        lambda_: float,
+        buffer_size: int | None,
+        beta: float | None,
+        replacing: bool,
+        n_targets: int,
+    ) -> None:
+        self.n_features, self.rank, self.lambda_ = n_features, rank, lambda_
+        self.buffer_size, self.beta, self.replacing = buffer_size, beta, replacing
+        self.n_compressed = 0  # samples already in the factors
+        self.seen = SeenFeatures()
+        self.factors = LowRank(rank)
+        self.b: FloatArray = np.zeros((0, n_targets))
+        self.z: FloatArray = np.zeros(0)
+        self.left: SparseBlock | DenseBlock | None = None
+        self.right: SparseBlock | DenseBlock | None = None
+        self._n_targets = n_targets
+        self._decays = self._rhos = np.zeros(0)
+        self._rewards: FloatArray = np.zeros((0, n_targets))
+        self._has_head = False
+        self._trace: FloatArray = np.zeros(0)
+        self._stamps: FloatArray = np.zeros(0)
+        self._clock = np.array([1.0, 1.0])
+        self._scratch: FloatArray = np.zeros(0)
+        self._core: Core | None = None
+        self._chunks: tuple[Extension, Extension] | None = None
+        self._Utb: FloatArray | None = None
+
+    # --- taking samples in ------------------------------------------------------------------------------------------
+
+    @property
+    def n_buffered(self) -> int:
+        """Samples waiting in the buffer."""
+        return 0 if self.left is None else self.left.count
+
+    @property
+    def n_samples(self) -> int:
+        """Samples taken in so far."""
+        return self.n_compressed + self.n_buffered
+
+    def append(self, batch: Batch) -> None:
+        """Take in a checked batch, compressing whenever the buffer is full."""
+        start = 0
+        while start < len(batch):
+            if self.left is None:
+                self._start_buffers(batch.part(start, start + 1))
+            assert self.left is not None
+            stop = min(len(batch), start + self._rhos.size - self.left.count)
+            self._fill(batch.part(start, stop))
+            start = stop
+            if self.left.count == self._rhos.size:
+                self.compress()
+
+    def _start_buffers(self, first: Batch) -> None:
+        """Choose dense or sparse storage by the first sample's features, and the buffer's length."""
+        csr, rows, _, _ = first.sparse()
+        nnz = int(csr[0][rows[0] + 1] - csr[0][rows[0]])
+        self._allocate(dense=not self.replacing and nnz >= max(2.0, DENSE_FRACTION * self.n_features))
+
+    def _allocate(self, dense: bool) -> None:
+        size = self.buffer_size or default_buffer_size(self.rank, dense)
+        self._decays, self._rhos = np.zeros(size), np.zeros(size)
+        self._rewards = np.zeros((size, self._n_targets))
+        if dense:
+            self.seen.insert(np.arange(self.n_features))
+            self.left, self.right = DenseBlock(size, self.n_features), DenseBlock(size, self.n_features)
+        else:
+            self.left, self.right = SparseBlock(size), SparseBlock(size)
+
+    def _fill(self, batch: Batch) -> None:
+        assert self.left is not None and self.right is not None
+        self._core = None
+        first = self.left.count
+        target = slice(first, first + len(batch))
+        decays = batch.trace_discounts * self.lambda_
+        self._decays[target], self._rhos[target], self._rewards[target] = decays, batch.rhos, batch.rewards
+        if isinstance(self.left, SparseBlock):
+            assert isinstance(self.right, SparseBlock)
+            self._fill_sparse(batch, decays, self.left, self.right)
+        else:
+            assert isinstance(self.right, DenseBlock)
+            X, X_next = batch.dense(self.seen.ids)
+            self.left.append(X)
+            self.right.append(X - batch.discounts[:, None] * X_next)
+        if first == 0:
+            self._has_head = bool(decays[0] * batch.rhos[0] != 0.0 and self.z.any())
+            if self._has_head:
+                self._set_head(decays[0], batch.rhos[0])
+
+    def _fill_sparse(self, batch: Batch, decays: FloatArray, left: SparseBlock, right: SparseBlock) -> None:
+        x, rows, x_next, next_rows = batch.sparse()
+        nnz = int((x[0][rows + 1] - x[0][rows]).sum())
+        left.reserve(nnz)
+        right.reserve(nnz + int((x_next[0][next_rows + 1] - x_next[0][next_rows]).sum()))
+        self.seen.reserve_for(x, rows)
+        self.seen.reserve_for(x_next, next_rows)
+        if self.replacing and self._trace.size < self.seen.all_ids.size:
+            self._trace = _grown(self._trace, self.seen.all_ids.size)
+            self._stamps = _grown(self._stamps, self.seen.all_ids.size)
+        kernels.append_transitions(
+            x,
+            rows,
+            x_next,
+            next_rows,
+            batch.discounts,
+            decays,
+            batch.rhos,
+            self.seen.arrays,
+            left.arrays,
+            right.arrays,
+            left.count,
+            (self.replacing, self._trace, self._stamps, self._clock),
+        )
+        left.count += len(batch)
+        right.count += len(batch)
+
+    def _set_head(self, decay: float, rho: float) -> None:
+        """Make the block's first left vector the whole trace: z = ρ (decay z₀ + x)."""
+        assert self.left is not None
+        n = len(self.seen)
+        head = rho * self.left.sparse_first(n)
+        head[: self.z.size] += rho * decay * self.z
+        self.left.set_head(head)
+
+    # --- the small problem ------------------------------------------------------------------------------------------
+
+    def core(self) -> Core:
+        """The SVD of the system in coordinates, as of the last sample; computed at most once per sample."""
+        if self._core is None:
+            with one_thread(self._operations()):
+                self._core = self._decompose(*self._extensions())
+        return self._core
+
+    def _operations(self) -> float:
+        """About how many operations a compression takes."""
+        size = self.factors.sigma.size + self.n_buffered
+        return 4.0 * len(self.seen) * size * self.rank + 20.0 * size**3
+
+    def _decompose(self, left: Extension, right: Extension) -> Core:
+        k = left.block.count
+        weights, decay = self._weights(k)
+        chain = kernels.trace_chain(self._decays[:k], self._rhos[:k], self._has_head)
+        on_units = left.block.norms[:k, None] * chain  # traces on unit vectors
+        weighted = on_units * weights
+        K = left.coordinates @ (weighted * right.block.norms[:k]) @ right.coordinates.T
+        r = self.factors.sigma.size
+        K[range(r), range(r)] += decay * self.factors.sigma
+        L, sigma, Rt = svd(K)
+        return Core(left, right, L, sigma, Rt, decay, weighted @ self._rewards[:k], on_units[:, k - 1 : k])
+
+    def _weights(self, k: int) -> tuple[FloatArray, float]:
+        """Weight of each of the k buffered samples, and of everything before them."""
+        if self.beta is None:
+            total = self.n_compressed + k
+            return np.full(k, 1.0 / max(total, 1)), self.n_compressed / max(total, 1)
+        keep = 1.0 - self.beta
+        weights: FloatArray = self.beta * keep ** np.arange(k - 1, -1, -1.0)
+        return weights, keep**k
+
+    def _extensions(self) -> tuple[Extension, Extension]:
+        """Bases of [U, left block] and [V, right block]: a function of the state, whatever was read before."""
+        n, U, V = len(self.seen), self.factors.U, self.factors.V
+        if isinstance(self.left, SparseBlock) and isinstance(self.right, SparseBlock):
+            return extend_sparse(U, self.left, self.scratch(), n), extend_sparse(V, self.right, self.scratch(), n)
+        assert isinstance(self.left, DenseBlock) and isinstance(self.right, DenseBlock)
+        if self.left.count == self._rhos.size:  # about to be compressed: all at once
+            size = self.left.count
+            return extend_dense(U, self.left, n, chunk=size), extend_dense(V, self.right, n, chunk=size)
+        # read in mid-buffer: whole chunks are kept for the next read
+        left, right = self._chunks or (None, None)
+        count = self.left.count
+        self.left.count = self.right.count = count - count % _CHUNK
+        left = extend_dense(U, self.left, n, chunk=_CHUNK, start=left)
+        right = extend_dense(V, self.right, n, chunk=_CHUNK, start=right)
+        self._chunks = left, right
+        self.left.count = self.right.count = count
+        return (
+            extend_dense(U, self.left, n, chunk=_CHUNK, start=left),
+            extend_dense(V, self.right, n, chunk=_CHUNK, start=right),
+        )
+
+    def scratch(self) -> FloatArray:
+        """An array of zeros, one per row; whoever uses it leaves zeros."""
+        if self._scratch.size < len(self.seen):
+            self._scratch = np.zeros(len(self.seen) + len(self.seen) // 3)
+        return self._scratch
+
+    def compress(self) -> None:
+        """Fold the buffer into the factors and cut them back to ``rank``. O(n r²)."""
+        if self.n_buffered == 0:
+            return
+        with one_thread(self._operations()):
+            self._compress()
+
+    def _compress(self) -> None:
+        assert self.left is not None and self.right is not None
+        core = self.core()
+        n, every = len(self.seen), np.arange(self.left.count)
+        b = np.zeros((n, self._n_targets))
+        b[: self.b.shape[0]] = core.decay * self.b
+        self.left.add_to(b, every, core.b_coefficients)
+        z = np.zeros((n, 1))
+        self.left.add_to(z, every, core.z_coefficients)
+        z[np.abs(z) < 1e-40 * np.abs(z).max(initial=0.0)] = 0.0  # spares later steps subnormal numbers
+        kept = 0
+        if core.sigma.size and core.sigma[0] > 0.0:
+            kept = min(self.rank, int(np.count_nonzero(core.sigma > EPS * core.sigma[0])))
+        self.factors.replace(core.left, core.L[:, :kept], core.sigma[:kept], core.right, core.Rt[:kept].T)
+        self.b, self.z = b, z[:, 0]
+        self.n_compressed += self.left.count
+        self._core = self._Utb = self._chunks = None
+        dense_enough = (
+            isinstance(self.left, SparseBlock)
+            and not self.replacing
+            and (self.left.indptr[self.left.count] >= DENSE_FRACTION * self.n_features * self.left.count)
+        )
+        self.left.clear()
+        self.right.clear()
+        if dense_enough:
+            self._allocate(dense=True)
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def solve(self, rcond: float) -> Solution:
+        """Coordinates of w = A⁺ b with at most ``rank`` singular values inverted. O((r + k)³)."""
+        core = self.core()
+        if self._Utb is None:
+            self._Utb = self.factors.U.T @ self.b[: self.factors.U.shape[0]]
+        assert self.left is not None
+        b = core.decay * core.left.assemble(self._Utb, self.left.dots(self.b), self.b)
+        b += core.left.coordinates @ core.b_coefficients
+        inverse = inverse_factors(core.sigma, rcond=rcond, rank=self.rank)
+        y: FloatArray = core.Rt.T @ (inverse[:, None] * (core.L.T @ b))
+        return Solution(core.right, y, *core.right.split(y))
+
+    def predict(self, solution: Solution, ids: IntArray, values: FloatArray) -> FloatArray:
+        """Bᵀx for one sparse x, (m,), in O(nnz (r + k)), without forming w."""
+        rows = self.seen.find(ids)
+        V, right = self.factors.V, solution.right
+        coordinates = np.zeros(V.shape[1])
+        kernels.gather(rows, values, V, V.shape[0], V.shape[1], coordinates)
+        out: FloatArray = coordinates @ solution.on_V
+        if isinstance(right.block, SparseBlock) and right.picked.size:
+            out += right.block.overlaps(rows, values, self.scratch())[right.picked] @ solution.on_D
+        if right.E.shape[1]:
+            coordinates = np.zeros(right.E.shape[1])
+            kernels.gather(rows, values, right.E, right.E.shape[0], right.E.shape[1], coordinates)
+            out += coordinates @ solution.on_E
+        return out
+
+
+def _grown(array: FloatArray, size: int) -> FloatArray:
+    grown = np.zeros(size)
+    grown[: array.size] = array
+    return grown

@@ -1,0 +1,172 @@
+"""Orthonormal bases of [U, S]: a factor and the vectors that wait to be folded into it.
+
+An :class:`Extension` is an orthonormal basis in three parts,
+
+- the r columns of U,
+- Q = (S_J - U P_J) R_J⁻¹ for the vectors J whose residual against U and each other is large. It is found through
+  the Gram matrix and never formed: all that is stored is small,
+- E, explicit columns, for what the Gram matrix cannot resolve: forming inner products first costs ε/δ² of
+  orthogonality for a relative residual δ,
+
+and the coordinates of all of S in it. Directions whose residual is nothing but rounding are left out, never
+normalised into the basis.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg.lapack import dpstrf
+
+from tlstd.linalg.blocks import Block, DenseBlock, SparseBlock
+from tlstd.types import FloatArray, IntArray
+
+GRAM_RESOLUTION = 1e-2
+"""Smallest relative residual δ that is trusted to the Gram matrix; the ε/δ² = 2e-12 that this may cost in orthogonality
+is mended after a compression (``LowRank.orthonormalise``)."""
+
+VANISHING = 2e-14
+"""Residual of a unit vector below which it is rounding, not a direction."""
+
+
+class Extension:
+    """An orthonormal basis of [U, S] and the coordinates of S in it; see the module's docstring.
+
+    Parameters
+    ----------
+    U : (n_U, r), orthonormal columns; rows past n_U count as zero
+    block : the vectors S
+    P : (r, k) coordinates of S against U
+    picked, R : the vectors J and the (|J|, k) coordinates of S against Q
+    n : number of rows of the space
+    """
+
+    def __init__(self, U: FloatArray, block: Block, P: FloatArray, picked: IntArray, R: FloatArray, n: int) -> None:
+        self.U, self.block, self.n = U, block, n
+        self.picked = picked
+        self.E: FloatArray = np.zeros((n, 0))
+        self.coordinates: FloatArray = np.vstack([P, R])
+        self._P_picked = P[:, picked]
+        self._R_picked = R[:, picked]
+
+    @property
+    def size(self) -> int:
+        """Number of basis vectors."""
+        return int(self.coordinates.shape[0])
+
+    def widened(self, columns: int) -> Extension:
+        """A copy with room for the coordinates of so many further vectors."""
+        other = copy.copy(self)
+        other.coordinates = np.hstack([self.coordinates, np.zeros((self.size, columns))])
+        return other
+
+    def project(self, X: FloatArray) -> FloatArray:
+        """Coordinates (size, q) of the columns of X (n, q)."""
+        return self.assemble(self.U.T @ X[: self.U.shape[0]], self.block.dots(X), X)
+
+    def assemble(self, UtX: FloatArray, StX: FloatArray, X: FloatArray) -> FloatArray:
+        """Coordinates of X from its inner products with U and S, and with E."""
+        residual = StX[self.picked] - self._P_picked.T @ UtX
+        QtX = scipy.linalg.solve_triangular(self._R_picked, residual, trans="T", check_finite=False)
+        return np.vstack([UtX, QtX, self.E[: X.shape[0]].T @ X])
+
+    def split(self, C: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Coefficients on U, on S[:, picked] and on E of the vectors with coordinates C (size, q)."""
+        r, m = self.U.shape[1], self.picked.size
+        on_S = scipy.linalg.solve_triangular(self._R_picked, C[r : r + m], check_finite=False)
+        return C[:r] - self._P_picked @ on_S, on_S, C[r + m :]
+
+    def expand(self, C: FloatArray) -> FloatArray:
+        """The vectors (n, q) with coordinates C (size, q)."""
+        on_U, on_S, on_E = self.split(C)
+        Y: FloatArray = self.E @ on_E
+        Y[: self.U.shape[0]] += self.U @ on_U
+        self.block.add_to(Y, self.picked, on_S)
+        return Y
+
+    def add_explicit(self, X: FloatArray, columns: IntArray) -> None:
+        """Extend the basis by what is left of X (n, u) after projection, and set its coordinates in ``columns``.
+
+        X holds vectors of at most unit length and is overwritten. Projected twice; a column-pivoted Householder QR
+        finds the directions; they are projected again and re-orthonormalised, because a direction that is small against
+        the columns it came from inherits their rounding errors; what each correction removes is folded back into
+        the coordinates, so that basis times coordinates stays S.
+        """
+        inside = np.zeros((self.size, X.shape[1]))
+        for _ in range(2):
+            C = self.project(X)
+            X -= self.expand(C)
+            inside += C
+        directions, triangle = self._directions(X)
+        C = self.project(directions)
+        directions -= self.expand(C)
+        if triangle.shape[0]:
+            directions, second = scipy.linalg.qr(directions, mode="economic", overwrite_a=True, check_finite=False)
+            inside += C @ triangle
+            triangle = second @ triangle
+        self.coordinates = np.vstack([self.coordinates, np.zeros((triangle.shape[0], self.coordinates.shape[1]))])
+        self.coordinates[:, columns] = np.vstack([inside, triangle])
+        self.E = np.hstack([self.E, directions])
+
+    def _directions(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Q (n, e) orthonormal and R (e, u) with X ≈ Q R, without the directions that are rounding only."""
+        room = min(self.n - self.size, X.shape[1])
+        if room == 0:
+            return np.zeros((self.n, 0)), np.zeros((0, X.shape[1]))
+        Q, R, order = scipy.linalg.qr(X, mode="economic", pivoting=True, overwrite_a=True, check_finite=False)
+        kept = min(room, int(np.count_nonzero(np.abs(np.diag(R)) > VANISHING)))
+        unordered = np.empty((kept, X.shape[1]))
+        unordered[:, order] = R[:kept]
+        return np.ascontiguousarray(Q[:, :kept]), unordered
+
+
+def extend_sparse(U: FloatArray, block: SparseBlock, scratch: FloatArray, n: int) -> Extension:
+    """Orthonormal basis of U and a block of sparse vectors: through the Gram matrix, explicitly where that fails.
+
+    O(k²(r + k)), plus O(n r u) if u vectors need the explicit treatment.
+    """
+    P = block.project(U).T
+    if U.shape[1] >= n:  # U spans everything
+        return Extension(U, block, P, np.zeros(0, dtype=np.int64), np.zeros((0, block.count)), n)
+    residual = block.gram(scratch) - P.T @ P
+    picked, R = _pivoted_cholesky(residual, GRAM_RESOLUTION**2, most=n - U.shape[1])
+    extension = Extension(U, block, P, picked, R, n)
+    unresolved = np.setdiff1d(np.arange(block.count), picked)
+    unresolved = unresolved[block.norms[unresolved] > 0.0]
+    if unresolved.size and extension.size < n:
+        X = block.columns(unresolved, n)
+        extension.add_explicit(X, unresolved)
+    return extension
+
+
+def extend_dense(U: FloatArray, block: DenseBlock, n: int, *, chunk: int, start: Extension | None = None) -> Extension:
+    """Orthonormal basis of U and a block of dense vectors, all explicit, ``chunk`` vectors at a time.
+
+    Goes on from ``start``, an extension by the block's first vectors (a multiple of ``chunk`` of them), with the same
+    result to the bit. O(n k (r + k)).
+    """
+    extension = start or Extension(
+        U, block, np.zeros((U.shape[1], 0)), np.zeros(0, dtype=np.int64), np.zeros((0, 0)), n
+    )
+    known = extension.coordinates.shape[1]
+    for first in range(known, block.count, chunk):
+        new = np.arange(first, min(first + chunk, block.count))
+        extension = extension.widened(new.size)
+        extension.add_explicit(block.columns(new, n), new)
+    return extension
+
+
+def _pivoted_cholesky(G: FloatArray, smallest: float, most: int) -> tuple[IntArray, FloatArray]:
+    """Pivots J and R (|J|, k) with G ≈ RᵀR, exact on J, stopping when no remaining diagonal exceeds ``smallest``."""
+    k = G.shape[0]
+    # dpstrf stops at diagonals <= tol; it needs at least one positive diagonal to start
+    if k == 0 or G.diagonal().max() <= smallest:
+        return np.zeros(0, dtype=np.int64), np.zeros((0, k))
+    factor, pivots, rank, _ = dpstrf(G, tol=smallest, lower=0)
+    rank = min(int(rank), most)
+    order = pivots.astype(np.int64) - 1
+    R = np.zeros((rank, k))
+    R[:, order] = np.triu(factor[:rank])
+    return order[:rank], R

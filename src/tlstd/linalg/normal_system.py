@@ -1,0 +1,202 @@
+"""The LSTD system A w = b held in full, over the features seen."""
+
+from __future__ import annotations
+
+from math import isqrt
+
+import numpy as np
+
+from tlstd.errors import CapacityError
+from tlstd.kernels import lstd as kernels
+from tlstd.linalg.batch import Batch, entries
+from tlstd.linalg.seen import SeenFeatures
+from tlstd.linalg.threads import one_thread
+from tlstd.types import FloatArray, IntArray
+
+_BLOCK = 128
+DENSE_FRACTION = 0.25
+"""Share of non-zero features from which the system is accumulated by dense matrix products."""
+
+
+class NormalSystem:
+    """A = Σ ω z dᵀ and b = Σ ω z r, with running-average or exponentially forgetting weights.
+
+    What is stored is ``scale``⁻¹ times the system, so that forgetting costs nothing per entry. Sparse transitions are
+    added over the non-zeros of z and d; dense ones wait in a block and are added by one matrix product.
+
+    Parameters
+    ----------
+    n_features, lambda_, beta, replacing, n_targets : as in ``LSTD``
+    memory_limit : int
+        Bytes that A may take; beyond that :class:`CapacityError` is raised and nothing changes.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        *,
+        lambda_: float,
+        beta: float | None,
+        replacing: bool,
+        n_targets: int,
+        memory_limit: int,
+    ) -> None:
+        self.n_features, self.lambda_, self.beta, self.replacing = n_features, lambda_, beta, replacing
+        self.memory_limit = memory_limit
+        self.seen = SeenFeatures()
+        self.scale = 1.0
+        self.n_samples = 0
+        self.z: FloatArray = np.zeros(0)
+        self._A: FloatArray = np.zeros((0, 0))
+        self._b: FloatArray = np.zeros((0, n_targets))
+        self._active: IntArray = np.zeros(0, dtype=np.int64)
+        self._n_active = 0
+        self._scratch: FloatArray = np.zeros(0)
+        self._is_dense: bool | None = None
+        self._Z: FloatArray = np.zeros((0, 0))
+        self._D: FloatArray = np.zeros((0, 0))
+        self._n_waiting = 0
+        # within one block forgetting must not span more than the 50 decades that ``scale`` is allowed
+        self._block = _BLOCK if beta is None else max(1, int(min(_BLOCK, -50.0 * np.log(10.0) / np.log1p(-beta))))
+
+    @property
+    def n(self) -> int:
+        """Number of features seen."""
+        return len(self.seen)
+
+    @property
+    def A(self) -> FloatArray:
+        """The stored matrix (n, n): A / scale. Not to be written to."""
+        A = self._A[: self.n, : self.n]
+        return A + self._waiting() if self._n_waiting else A
+
+    @property
+    def b(self) -> FloatArray:
+        """The stored right-hand side (n, m): b / scale. A view."""
+        return self._b[: self.n]
+
+    def averaged(self) -> tuple[FloatArray, FloatArray]:
+        """A and b as the paper has them: averages over the samples, or exponentially weighted sums."""
+        factor = self.scale / max(self.n_samples, 1) if self.beta is None else self.scale
+        return self.A * factor, self.b * factor
+
+    def check_capacity(self, batch: Batch) -> None:
+        """Raise :class:`CapacityError` if the batch would make the system too large."""
+        n = self.n_features if self._dense_for(batch) else self.seen.count_with(batch.ids())
+        check_memory(n, 1, self.memory_limit)
+
+    def append(self, batch: Batch) -> None:
+        """Add a checked batch."""
+        if self._is_dense is None:
+            self._is_dense = self._dense_for(batch)
+            if self._is_dense:
+                self.seen.insert(np.arange(self.n_features))
+                self._grow()
+                self._Z, self._D = np.zeros((self._block, self.n)), np.zeros((self._block, self.n))
+        decays = batch.trace_discounts * self.lambda_
+        for start in range(0, len(batch), self._block):
+            stop = start + self._block
+            if self._is_dense:
+                self._append_dense(batch.part(start, stop), decays[start:stop])
+            else:
+                self._append_sparse(batch.part(start, stop), decays[start:stop])
+
+    def _dense_for(self, batch: Batch) -> bool:
+        if self._is_dense is not None or not len(batch):
+            return bool(self._is_dense)
+        first = batch.part(0, 1)
+        return not self.replacing and first.most_active() >= max(2.0, DENSE_FRACTION * self.n_features)
+
+    def _weights(self, count: int) -> FloatArray:
+        """Weights of the next ``count`` samples against the stored, unscaled sums; moves ``scale`` on."""
+        self.n_samples += count
+        if self.beta is None:
+            return np.ones(count)
+        keep = 1.0 - self.beta
+        weights: FloatArray = self.beta / (self.scale * keep ** np.arange(1.0, count + 1.0))
+        self.scale *= keep**count
+        return weights
+
+    def _rescale(self, count: int) -> None:
+        """Multiply the scale out before ``count`` more steps could make it tiny."""
+        if self.beta is not None and self.scale * (1.0 - self.beta) ** count < 1e-50:
+            self._flush()
+            self._A *= self.scale
+            self._b *= self.scale
+            self.scale = 1.0
+
+    def _append_dense(self, batch: Batch, decays: FloatArray) -> None:
+        X, X_next = batch.dense(self.seen.ids)
+        start = 0
+        while start < len(batch):
+            stop = min(len(batch), start + self._block - self._n_waiting)
+            self._rescale(stop - start)
+            rows = slice(self._n_waiting, self._n_waiting + stop - start)
+            part = slice(start, stop)
+            kernels.traces(X[part], decays[part], batch.rhos[part], self.z, self._Z[rows])
+            weights = self._weights(stop - start)
+            self._D[rows] = weights[:, None] * (X[part] - batch.discounts[part, None] * X_next[part])
+            self._b += self._Z[rows].T @ (weights[:, None] * batch.rewards[part])
+            self._n_waiting = rows.stop
+            if self._n_waiting == self._block:
+                self._flush()
+            start = stop
+
+    def _waiting(self) -> FloatArray:
+        """What the waiting dense samples add to A."""
+        with one_thread(2.0 * self.n**2 * self._n_waiting):
+            total: FloatArray = self._Z[: self._n_waiting].T @ self._D[: self._n_waiting]
+        return total
+
+    def _flush(self) -> None:
+        """Add the waiting samples. Reads do not: the state must not depend on when somebody looked."""
+        if self._n_waiting:
+            self._A += self._waiting()
+            self._n_waiting = 0
+
+    def _append_sparse(self, batch: Batch, decays: FloatArray) -> None:
+        x, rows, x_next, next_rows = batch.sparse()
+        ids, next_ids = entries(x, rows), entries(x_next, next_rows)
+        self.seen.insert(ids)
+        self.seen.insert(next_ids)
+        self._grow()
+        self._rescale(len(batch))
+        width = ids.size + next_ids.size
+        self._n_active = kernels.accumulate_many(
+            x,
+            self.seen.find(ids),
+            rows,
+            x_next,
+            self.seen.find(next_ids),
+            next_rows,
+            batch.discounts,
+            decays,
+            batch.rhos,
+            batch.rewards,
+            self._weights(len(batch)),
+            (self._A, self._b, self.z, self._active, self._n_active, self.replacing),
+            (self._scratch, np.zeros(width, dtype=np.int64), np.zeros(width)),
+        )
+
+    def _grow(self) -> None:
+        n, capacity = self.n, self._A.shape[0]
+        if n <= capacity:
+            return
+        size = n
+        if capacity and not self._is_dense:
+            size = max(n, min(capacity * 3 // 2, self.n_features, isqrt(self.memory_limit // 8)))
+        A, b = np.zeros((size, size)), np.zeros((size, self._b.shape[1]))
+        A[:capacity, :capacity], b[:capacity] = self._A, self._b
+        self._A, self._b = A, b
+        self.z = np.concatenate([self.z, np.zeros(size - self.z.size)])
+        self._active = np.concatenate([self._active, np.zeros(size - self._active.size, dtype=np.int64)])
+        self._scratch = np.zeros(size)
+
+
+def check_memory(n: int, matrices: int, limit: int) -> None:
+    """Raise :class:`CapacityError` if so many n × n matrices need more than ``limit`` bytes."""
+    if 8 * n * n * matrices > limit:
+        raise CapacityError(
+            f"{n} distinct features need {8e-9 * n * n * matrices:.1f} GB for LSTD's matrices, over the limit of "
+            f"{1e-9 * limit:.1f} GB: use TLSTD, which needs 16·{n}·rank bytes, or raise memory_limit"
+        )

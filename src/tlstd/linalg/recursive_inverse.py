@@ -1,0 +1,147 @@
+"""The inverse of A = ε I + Σ ω z dᵀ, followed from sample to sample."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tlstd.kernels import lstd as kernels
+from tlstd.linalg.svd import EPS, solve_truncated
+from tlstd.types import FloatArray
+
+SMALLEST_DENOMINATOR = 1e-6
+"""Relative size of 1 + ω dᵀPz below which A is taken to pass through a singular matrix."""
+
+LARGEST_ENTRY = 1e100
+"""Diagonal entry of P at which forgetting has gone too far."""
+
+LARGEST_CONDITION = 1e10
+"""Condition of the scaled A up to which the recursion is resumed from its inverse."""
+
+WORN_OUT = 1e-3
+"""Relative error of a solution from which P is given up."""
+
+MAX_REFINEMENTS = 5
+
+
+class RecursiveInverse:
+    """P = A⁻¹ by the Sherman–Morrison formula, with A kept beside it.
+
+    One step costs O(n²). The formula has no answer where A passes through a singular matrix (1 + ω dᵀPz = 0); near
+    such a point, and when forgetting lets P grow without bound, the recursion is suspended: only A goes on, a
+    solution is then computed from A directly, and the recursion resumes from A⁻¹ as soon as that is well conditioned.
+
+    Parameters
+    ----------
+    initial_diagonal : float > 0
+        ε: each feature's diagonal entry at its first appearance.
+    """
+
+    def __init__(self, initial_diagonal: float) -> None:
+        self.initial_diagonal = initial_diagonal
+        self.n = 0
+        self.healthy = True
+        self._A: FloatArray = np.zeros((0, 0))
+        self._P: FloatArray = np.zeros((0, 0))
+
+    @property
+    def A(self) -> FloatArray:
+        """The matrix, (n, n); a view."""
+        return self._A[: self.n, : self.n]
+
+    @property
+    def P(self) -> FloatArray:
+        """Its inverse while the recursion is healthy; a view."""
+        return self._P[: self.n, : self.n]
+
+    def grow(self, n: int, scale: float) -> None:
+        """Extend to n features; the new ones start with ``initial_diagonal`` in units of ``scale``."""
+        if n <= self.n:
+            return
+        if n > self._A.shape[0]:
+            size = n if self.n == 0 else max(n, self.n * 3 // 2)
+            for name in ("_A", "_P"):
+                array = np.zeros((size, size))
+                array[: self.n, : self.n] = getattr(self, name)[: self.n, : self.n]
+                setattr(self, name, array)
+        new = range(self.n, n)
+        self._A[new, new] = self.initial_diagonal / scale
+        self._P[new, new] = scale / self.initial_diagonal
+        self.n = n
+
+    def rescale(self, factor: float) -> None:
+        """Multiply A by ``factor``, in place."""
+        self._A *= factor
+        if self.healthy:
+            self._P /= factor
+
+    def update(self, z: FloatArray, d: FloatArray, weight: float) -> None:
+        """A += weight · z dᵀ for dense z and d of n entries."""
+        rows = np.flatnonzero(z)
+        self._A[rows, : self.n] += np.multiply.outer(weight * z[rows], d)
+        if not self.healthy:
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            Pz, dP = self.P @ z, d @ self.P
+            change = float(weight * (d @ Pz))
+        denominator = 1.0 + change
+        if not abs(denominator) > SMALLEST_DENOMINATOR * max(1.0, abs(change)):
+            self.healthy = False
+            return
+        kernels.subtract_outer(self._P, Pz, dP, self.n, weight / denominator)
+        if not np.abs(self.P.diagonal()).max(initial=0.0) < LARGEST_ENTRY:
+            self.healthy = False
+
+    def solve(self, b: FloatArray, rcond: float) -> FloatArray:
+        """A⁻¹ b, (n, m). A suspended recursion is resumed if A allows, else A is solved with the cut-off ``rcond``."""
+        for _ in range(2):  # with the P that was followed; should that be worn out, with one computed from A
+            if not self.healthy:
+                self._resume()
+            if self.healthy:
+                w = self._refined(b)
+                if w is not None:
+                    return w
+                self.healthy = False
+        return solve_truncated(self.A, b, rcond=rcond)
+
+    def _refined(self, b: FloatArray) -> FloatArray | None:
+        """P b with the rounding errors of P mended, or None if P is no inverse of A any more. O(n² m).
+
+        On its way from I/ε to A⁻¹ the recursion loses about log₁₀(1/ε) digits. A has lost none, so w ← w + P (b - A w)
+        brings them back.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            w: FloatArray = self.P @ b
+            scale = np.abs(w).max(axis=0, initial=0.0)
+            scale[scale == 0.0] = 1.0
+            allowed = WORN_OUT
+            for step in range(MAX_REFINEMENTS):
+                correction = self.P @ (b - self.A @ w)
+                size = float((np.abs(correction).max(axis=0, initial=0.0) / scale).max(initial=0.0))
+                if not size <= allowed:
+                    return None if step == 0 else w  # later it means that nothing but rounding is left
+                w += correction
+                if size < 4.0 * EPS:
+                    break
+                allowed = 0.5 * size
+        return w
+
+    def _resume(self) -> None:
+        """Compute P from A, both rows and columns scaled to one, if that is well conditioned."""
+        row_scale = np.abs(self.A).max(axis=1, initial=0.0)
+        if not row_scale.min(initial=1.0) > 1.0 / LARGEST_ENTRY:
+            return
+        scaled = self.A / row_scale[:, None]
+        column_scale = np.abs(scaled).max(axis=0, initial=0.0)
+        if not column_scale.min(initial=1.0) > 1.0 / LARGEST_ENTRY:
+            return
+        scaled /= column_scale
+        try:
+            P = np.linalg.inv(scaled)
+        except np.linalg.LinAlgError:
+            return
+        condition = np.linalg.norm(scaled, 1) * np.linalg.norm(P, 1) if self.n else 1.0
+        if condition < LARGEST_CONDITION:
+            P /= column_scale[:, None]
+            P /= row_scale
+            self._P[: self.n, : self.n] = P
+            self.healthy = True

@@ -1,0 +1,91 @@
+"""The LSTD system with its inverse followed from sample to sample."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tlstd.linalg.batch import Batch
+from tlstd.linalg.normal_system import check_memory
+from tlstd.linalg.recursive_inverse import RecursiveInverse
+from tlstd.linalg.seen import SeenFeatures
+from tlstd.types import FloatArray
+
+
+class RecursiveSystem:
+    """A = ε I + Σ ω z dᵀ with its inverse, and b = Σ ω z r; parameters as in ``LSTD``.
+
+    As in :class:`~tlstd.linalg.normal_system.NormalSystem`, what is stored is ``scale``⁻¹ times the system.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        *,
+        lambda_: float,
+        beta: float | None,
+        replacing: bool,
+        n_targets: int,
+        memory_limit: int,
+        initial_diagonal: float,
+    ) -> None:
+        self.n_features, self.lambda_, self.beta, self.replacing = n_features, lambda_, beta, replacing
+        self.memory_limit = memory_limit
+        self.seen = SeenFeatures()
+        self.inverse = RecursiveInverse(initial_diagonal)
+        self.scale = 1.0
+        self.n_samples = 0
+        self.z: FloatArray = np.zeros(0)
+        self.b: FloatArray = np.zeros((0, n_targets))
+
+    def check_capacity(self, batch: Batch) -> None:
+        """Raise :class:`CapacityError` if the batch would make the system too large."""
+        check_memory(self.seen.count_with(batch.ids()), 2, self.memory_limit)
+
+    def append(self, batch: Batch) -> None:
+        """Add a checked batch, sample by sample. O(n²) each."""
+        (x_indptr, x_ids, x_vals), rows, (n_indptr, n_ids, n_vals), next_rows = batch.sparse()
+        for t, (row, next_row) in enumerate(zip(rows, next_rows, strict=True)):
+            x = slice(x_indptr[row], x_indptr[row + 1])
+            x_next = slice(n_indptr[next_row], n_indptr[next_row + 1])
+            self.seen.insert(x_ids[x])
+            self.seen.insert(n_ids[x_next])
+            self._grow()
+            at = self.seen.find(x_ids[x])
+            self.z *= batch.rhos[t] * batch.trace_discounts[t] * self.lambda_
+            if self.replacing:
+                self.z[at] = 0.0
+            self.z[at] += batch.rhos[t] * x_vals[x]
+            self.z[np.abs(self.z) < 1e-300] = 0.0
+            d = np.zeros(self.z.size)
+            d[at] = x_vals[x]
+            d[self.seen.find(n_ids[x_next])] -= batch.discounts[t] * n_vals[x_next]
+            self._add(d, batch.rewards[t])
+
+    def _grow(self) -> None:
+        n = len(self.seen)
+        if n > self.z.size:
+            self.inverse.grow(n, self.scale)
+            self.b = np.concatenate([self.b, np.zeros((n - self.z.size, self.b.shape[1]))])
+            self.z = np.concatenate([self.z, np.zeros(n - self.z.size)])
+
+    def _add(self, d: FloatArray, rewards: FloatArray) -> None:
+        weight = 1.0
+        if self.beta is not None:
+            self.scale *= 1.0 - self.beta
+            if self.scale < 1e-50:
+                self.inverse.rescale(self.scale)
+                self.b *= self.scale
+                self.scale = 1.0
+            weight = self.beta / self.scale
+        self.inverse.update(self.z, d, weight)
+        self.b += np.multiply.outer(weight * self.z, rewards)
+        self.n_samples += 1
+
+    def averaged(self) -> tuple[FloatArray, FloatArray]:
+        """A (with its initial diagonal) and b, averaged over the samples or exponentially weighted."""
+        factor = self.scale / max(self.n_samples, 1) if self.beta is None else self.scale
+        return self.inverse.A * factor, self.b * factor
+
+    def solve(self, rcond: float) -> FloatArray:
+        """The weights, (n, m)."""
+        return self.inverse.solve(self.b, rcond)

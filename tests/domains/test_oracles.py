@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tlstd.domains import ORACLES, MarkovRewardProcess, boyan_chain, garnet, garnet_off_policy, random_walk
+from tlstd.errors import InvalidParameterError
+
+
+def test_registry() -> None:
+    rng = np.random.default_rng(0)
+    arguments: dict[str, tuple[Any, ...]] = {"garnet": (5, 2, 2, 3, rng), "garnet_off_policy": (5, 2, 2, 3, rng)}
+    for name, make in ORACLES.items():
+        process = make(*arguments.get(name, ()), gamma=0.9)
+        assert isinstance(process, MarkovRewardProcess)
+        assert process.gamma == 0.9
+
+
+class TestBoyanChain:
+    def test_values_and_weights(self) -> None:
+        chain = boyan_chain()
+        assert_allclose(
+            chain.values(), [0, -2, -4, -6, -8, -10, -12, -14, -16, -18, -20, -22, -24], rtol=1e-13, atol=1e-13
+        )
+        for lambda_ in (0.0, 0.4, 1.0):
+            assert_allclose(chain.solution(lambda_), [-24, -16, -8, 0], rtol=1e-11, atol=1e-11)
+
+    def test_features(self) -> None:
+        X = boyan_chain().X
+        assert_array_equal(X[12], [1, 0, 0, 0])
+        assert_array_equal(X[10], [0.5, 0.5, 0, 0])
+        assert_array_equal(X[7], [0, 0.75, 0.25, 0])
+        assert_array_equal(X[1], [0, 0, 0.25, 0.75])
+        assert_array_equal(X[0], [0, 0, 0, 1])
+
+    def test_transitions(self) -> None:
+        chain = boyan_chain()
+        assert chain.P[12, 11] == chain.P[12, 10] == chain.P[2, 1] == chain.P[2, 0] == 0.5
+        assert chain.P[1, 0] == 1.0
+        assert_array_equal(chain.termination, [1.0] + [0.0] * 12)
+        assert_array_equal(chain.start, [0.0] * 12 + [1.0])
+        assert_array_equal(chain.expected_rewards, [0.0, -2.0] + [-3.0] * 11)
+
+    def test_any_size(self) -> None:
+        chain = boyan_chain(101)
+        assert chain.n_features == 26
+        assert_allclose(chain.values(), -2.0 * np.arange(101), atol=1e-11)
+        assert_allclose(chain.X.sum(axis=1), 1.0)
+        assert_allclose(chain.X @ chain.solution(0.0), chain.values(), atol=1e-9)
+
+    @pytest.mark.parametrize("n_states", [1, 12, 14, 13.0, True])
+    def test_bad_size(self, n_states: Any) -> None:
+        with pytest.raises(InvalidParameterError, match=f"n_states is {n_states}"):
+            boyan_chain(n_states)
+
+
+class TestRandomWalk:
+    def test_values(self) -> None:
+        values = random_walk(5, rewards=(0.0, 1.0)).values()
+        assert_allclose(values, [1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6], rtol=1e-14)
+        assert_allclose(random_walk().values(), np.arange(-9, 10) / 10, atol=1e-14)
+
+    def test_state_distribution(self) -> None:
+        assert_allclose(random_walk(5).state_distribution(), np.array([1, 2, 3, 2, 1]) / 9, rtol=1e-14)
+
+    def test_features(self) -> None:
+        assert_array_equal(random_walk(3).X, np.eye(3))
+        assert_array_equal(random_walk(5, features="inverted").X[1], [0.5, 0.0, 0.5, 0.5, 0.5])
+        h, t = 1 / np.sqrt(2), 1 / np.sqrt(3)
+        expected = [[1, 0, 0], [h, h, 0], [t, t, t], [0, h, h], [0, 0, 1]]
+        assert_allclose(random_walk(5, features="dependent").X, expected, rtol=1e-15)
+        assert random_walk(19, features="dependent").X.shape == (19, 10)
+
+    def test_inverted_features_represent_the_values(self) -> None:
+        walk = random_walk(5, features="inverted")
+        assert_allclose(walk.X @ walk.solution(0.2), walk.values(), atol=1e-13)
+
+    @pytest.mark.parametrize("n_states", [1, 4, -3, 5.0])
+    def test_bad_size(self, n_states: Any) -> None:
+        with pytest.raises(InvalidParameterError, match=f"n_states is {n_states}"):
+            random_walk(n_states)
+
+    def test_bad_features(self) -> None:
+        with pytest.raises(InvalidParameterError, match="features is 'fourier'"):
+            random_walk(features="fourier")  # type: ignore[arg-type]
+
+
+class TestGarnet:
+    def test_shapes_and_branching(self) -> None:
+        process = garnet_off_policy(20, 3, 4, 6, np.random.default_rng(0), gamma=0.9)
+        assert process.X.shape == (20, 6)
+        assert_array_equal((process._action_P > 0.0).sum(axis=2), 4)
+        assert_allclose(process._action_P.sum(axis=2), 1.0, rtol=1e-14)
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_every_state_is_visited(self, seed: int) -> None:
+        """Even with one action and one successor, where a random map would rarely be a cycle."""
+        process = garnet(7, 1, 1, 2, np.random.default_rng(seed), gamma=0.9)
+        assert_allclose(process.state_distribution(), 1 / 7, rtol=1e-13)
+
+    def test_termination(self) -> None:
+        process = garnet(6, 2, 2, 3, np.random.default_rng(0), gamma=1.0, termination=0.25)
+        assert_allclose(process.termination, 0.25, rtol=1e-14)
+        path = process.trajectory(40_000, np.random.default_rng(0))
+        assert abs(path.terminated.mean() - 0.25) < 4.0 * np.sqrt(0.25 * 0.75 / 40_000)
+
+    def test_features(self) -> None:
+        rng = np.random.default_rng(0)
+        X = garnet(30, 2, 2, 8, rng, gamma=0.9, features="binary", active=3).X
+        assert_array_equal(np.unique(X), [0.0, 1.0])
+        assert_array_equal(X.sum(axis=1), 3.0)
+        assert_array_equal(garnet(30, 2, 2, 8, rng, gamma=0.9, features="binary").X.sum(axis=1), 2.0)
+
+    def test_policy(self) -> None:
+        given = np.tile([0.25, 0.75], (6, 1))
+        process = garnet_off_policy(6, 2, 2, 3, np.random.default_rng(0), gamma=0.9, target=given)
+        assert_array_equal(process.target, given)
+        folded = garnet(6, 2, 2, 3, np.random.default_rng(0), gamma=0.9, policy=given)
+        assert_allclose(folded.P, 0.25 * process._action_P[:, 0] + 0.75 * process._action_P[:, 1], rtol=1e-15)
+        assert_allclose(folded.values(), process.values(), rtol=1e-13)
+
+    def test_same_seed_same_process(self) -> None:
+        first, second = (garnet(6, 2, 2, 3, np.random.default_rng(7), gamma=0.9) for _ in range(2))
+        assert_array_equal(first.P, second.P)
+        assert_array_equal(first.X, second.X)
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"n_states": 0}, "n_states is 0"),
+            ({"n_actions": 1.0}, r"n_actions is 1\.0"),
+            ({"branching": 7}, "branching is 7: pass an integer from 1 to 6"),
+            ({"n_features": 0}, "n_features is 0"),
+            ({"termination": 1.0}, r"termination is 1\.0"),
+            ({"gamma": 1.0}, "gamma is 1 but state 0"),
+            ({"policy": "greedy"}, "policy is 'greedy'"),
+            ({"policy": np.ones((6, 3))}, r"policy has shape \(6, 3\)"),
+            ({"policy": np.ones((6, 2))}, "policy has a row"),
+            ({"features": "onehot"}, "features is 'onehot'"),
+            ({"active": 2}, "active is 2 but the features are Gaussian"),
+            ({"features": "binary", "active": 5}, "active is 5: pass an integer from 1 to 3"),
+        ],
+    )
+    def test_bad_parameters(self, changes: dict[str, Any], message: str) -> None:
+        parameters: dict[str, Any] = {"n_states": 6, "n_actions": 2, "branching": 2, "n_features": 3, "gamma": 0.9}
+        with pytest.raises(InvalidParameterError, match=message):
+            garnet(rng=np.random.default_rng(0), **(parameters | changes))

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.features import RBF
+
+
+def test_by_hand() -> None:
+    """Widths ½ · 1 and ¼ · 2, centres {0, 1} × {0, 1, 2}; from (¼, 1½) the squares are {¼, 2¼} and {9, 1, 1}."""
+    rbf = RBF([0.0, 0.0], [1.0, 2.0], grid=(2, 3), width=(0.5, 0.25), bias=True)
+    assert rbf.n_features == 7
+    assert_array_equal(rbf.centres, [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]])
+    expected = [*np.exp([-9.25, -1.25, -1.25, -11.25, -3.25, -3.25]), 1.0]
+    assert_allclose(rbf.encode([0.25, 1.5]), expected, rtol=1e-14)
+
+
+def test_paper_sizes() -> None:
+    rbf = RBF([-1.2, -0.07], [0.6, 0.07], grid=32, width=0.12)
+    assert rbf.n_features == 1024
+    # one grid step to the right of a centre is range/31: exp(−(1 / (31 · 0.12))²)
+    assert_allclose(rbf.encode([-1.2, -0.07])[[0, 1, 32, 33]], np.exp(-np.array([0, 1, 1, 2]) / 3.72**2), rtol=1e-12)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_encode_many_is_encode_by_rows_and_the_formula(bias: bool) -> None:
+    low, high, width = np.array([-1.0, 0.0, 5.0]), np.array([2.0, 0.1, 9.0]), np.array([0.3, 0.2, 0.5])
+    rbf = RBF(low, high, grid=(3, 4, 2), width=width.tolist(), bias=bias)
+    states = np.random.default_rng(0).uniform(low, high, size=(20, 3))
+    encoded = rbf.encode_many(states)
+    assert encoded.shape == (20, 24 + bias)
+    assert encoded.flags.c_contiguous
+    scaled = (states[:, None] - rbf.centres) / (width * (high - low))
+    assert_allclose(encoded[:, :24], np.exp(-(scaled**2).sum(axis=2)), rtol=1e-12)
+    assert_array_equal(encoded[:, 24:], 1.0)
+    for row, state in zip(encoded, states, strict=True):
+        assert_allclose(rbf.encode(state), row, rtol=1e-15)
+
+
+def test_states_outside_count_as_on_the_edge() -> None:
+    rbf = RBF([0.0, 0.0], [1.0, 1.0], grid=4, width=0.2)
+    assert_array_equal(rbf.encode([-3.0, np.inf]), rbf.encode([0.0, 1.0]))
+
+
+def test_no_states() -> None:
+    assert RBF([0.0], [1.0], grid=3, width=0.5).encode_many(np.zeros((0, 1))).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"low": [0.0]}, r"low and high have shapes \(1,\) and \(2,\)"),
+        ({"low": [0.0, 1.0]}, r"low\[1\] is 1\.0 and high\[1\] is 1\.0"),
+        ({"grid": 1}, "grid is 1: pass an integer >= 2"),
+        ({"grid": (3, 4, 5)}, r"grid is \(3, 4, 5\)"),
+        ({"grid": 3.0}, r"grid is 3\.0"),
+        ({"width": 0.0}, r"width is 0\.0"),
+        ({"width": [0.1, -0.1]}, r"width is \[0\.1, -0\.1\]"),
+        ({"width": [0.1, 0.1, 0.1]}, r"width is \[0\.1, 0\.1, 0\.1\]: .* or 2 of them"),
+        ({"width": np.nan}, "width is nan"),
+    ],
+)
+def test_bad_parameters(changes: dict[str, Any], message: str) -> None:
+    parameters: dict[str, Any] = {"low": [0.0, 0.0], "high": [1.0, 1.0], "grid": 4, "width": 0.2}
+    with pytest.raises(InvalidParameterError, match=message):
+        RBF(**(parameters | changes))
+
+
+def test_bad_states() -> None:
+    rbf = RBF([0.0, 0.0], [1.0, 1.0], grid=4, width=0.2)
+    with pytest.raises(InvalidInputError, match=r"the state has shape \(3,\)"):
+        rbf.encode([0.0, 0.0, 0.0])
+    with pytest.raises(InvalidInputError, match=r"states have shape \(2,\)"):
+        rbf.encode_many([0.0, 0.0])
+    with pytest.raises(InvalidInputError, match=r"state 1 is \[0\.5, nan\]"):
+        rbf.encode_many([[0.0, 0.0], [0.5, np.nan]])
