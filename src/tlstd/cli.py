@@ -29,15 +29,17 @@ def demo(
 
     from tlstd.experiments import demo as experiment
 
+    path = out / "mountain_car.png"
+    try:  # before a minute's work, not after
+        out.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    except OSError as error:
+        typer.echo(f"cannot write {path} ({error.strerror}): choose another folder with --out", err=True)
+        raise typer.Exit(1) from None
     console = Console()
     with console.status("starting") as status:
         results, truth = experiment.run(seed=seed, report=status.update)
-        path = out / "mountain_car.png"
         status.update("drawing")
-        try:
-            experiment.draw(results, truth, path)
-        except OSError as error:
-            console.print(f"cannot write {path}: {error.strerror}; choose another folder with --out")
-            raise typer.Exit(1) from None
+        experiment.draw(results, truth, path)
     console.print(experiment.table(results))
     console.print(f"figure: {path}")

@@ -688,27 +688,32 @@ def _check_magnitude(array: FloatArray, name: str) -> None:
 
 
 def _check_rows(store: Matrix, rows: IntArray, name: str) -> None:
-    """Check the rows in use, and the part of the store that lies between the first and the last of them."""
+    """Check the rows in use; where they lie close together, with what lies between them, which spares a copy."""
     if not rows.size:
         return
     low, high = int(rows.min()), int(rows.max()) + 1
     if low < 0 or high > store.shape[0]:
         raise InvalidInputError(f"{name} has rows from {low} to {high - 1}: they must lie in [0, {store.shape[0]})")
+    together = high - low <= 4 * rows.size
     if isinstance(store, np.ndarray):
-        _check_magnitude(store[low:high], name)
+        _check_magnitude(store[low:high] if together else store[rows], name)
         return
-    indptr = store.indptr[low : high + 1]
-    start, stop = int(indptr[0]), int(indptr[-1])
-    if not 0 <= start <= stop <= min(store.indices.size, store.data.size) or (indptr[1:] < indptr[:-1]).any():
+    if together:
+        starts, stops = store.indptr[low:high], store.indptr[low + 1 : high + 1]
+    else:
+        starts, stops = store.indptr[rows], store.indptr[rows + 1]
+    lengths = stops - starts
+    if starts.min() < 0 or lengths.min() < 0 or stops.max() > min(store.indices.size, store.data.size):
         raise InvalidInputError(f"{name} has a broken indptr: it must rise from 0 to the number of its entries")
-    _check_magnitude(store.data[start:stop], name)
-    indices = store.indices[start:stop]
-    if not indices.size:
-        return
+    ends = np.cumsum(lengths)
+    picked: slice | IntArray = slice(starts[0], stops[-1])
+    if not together:
+        picked = np.arange(ends[-1]) + np.repeat(starts - ends + lengths, lengths)
+    _check_magnitude(store.data[picked], name)
+    indices = store.indices[picked]
     _check_range(indices, store.shape[1], name, "column")
     rising = indices[1:] > indices[:-1]
-    row_starts = indptr[(indptr > start) & (indptr < stop)] - start
-    rising[row_starts - 1] = True
+    rising[ends[(ends > 0) & (ends < indices.size)] - 1] = True  # from one row to the next they need not rise
     if not rising.all():
         raise InvalidInputError(f"{name} has column indices that do not rise within a row: call sum_duplicates()")
 

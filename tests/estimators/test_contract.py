@@ -21,7 +21,7 @@ def test_contract(name: str, check: Callable[[Any], None]) -> None:
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "forgetting": {"beta": 0.02},
-    "short buffer": {"buffer_size": 3},
+    "short buffer": {"buffer_size": 8},
     "long buffer": {"buffer_size": 50},
     "cut off at 0.01": {"rcond": 0.01},
 }

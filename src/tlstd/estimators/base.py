@@ -199,7 +199,7 @@ class LinearEstimator(ABC):
         -------
         float or (n_targets,) for a vector; (N,) or (N, n_targets) for a matrix.
         """
-        if isinstance(x, SparseVector) or (not sp.issparse(x) and np.ndim(x) == 1):
+        if _is_vector(x):
             vector = as_vector(x)
             self._check_width(vector.size)
             value = self._predict_vector(vector)
@@ -233,6 +233,15 @@ class LinearEstimator(ABC):
         )
         padded = weights if ids.size else np.zeros((1, self.n_targets))
         return np.asarray(compact @ padded)
+
+
+def _is_vector(x: object) -> bool:
+    if isinstance(x, SparseVector):
+        return True
+    try:
+        return not sp.issparse(x) and np.ndim(x) == 1  # type: ignore[arg-type]
+    except ValueError:  # ragged: as_matrix says so
+        return False
 
 
 def _array_bytes(value: object, visited: set[int]) -> int:

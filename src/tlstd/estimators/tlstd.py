@@ -74,7 +74,7 @@ class TLSTD(LinearEstimator):
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
         self.rank = parameters.integer("rank", rank, high=self.n_features, why=" (the number of features)")
         self.buffer_size = None if buffer_size is None else parameters.integer("buffer_size", buffer_size)
-        self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0)
+        self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.beta = None if beta is None else parameters.real("beta", beta, low=0.0, high=1.0, open_ends=True)
         self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
         self._system = DeferredSystem(
@@ -99,6 +99,19 @@ class TLSTD(LinearEstimator):
         if self.n_updates == 0:
             return np.zeros(0)
         return self._system.core().sigma[: self.rank].copy()
+
+    def factors(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Feature ids (n,), U (n, r), σ (r,) and V (n, r): the leading ``rank`` singular triplets of A as of now.
+
+        Row i belongs to feature ``ids[i]``. Copies; O(n·rank·(rank + buffer)).
+        """
+        if self.n_updates == 0:
+            empty = np.zeros((0, 0))
+            return np.zeros(0, dtype=np.int64), empty, np.zeros(0), empty.copy()
+        core = self._system.core()
+        sigma = core.sigma[: self.rank].copy()
+        U, V = core.left.expand(core.L[:, : sigma.size]), core.right.expand(core.Rt[: sigma.size].T)
+        return self._system.seen.ids.copy(), U, sigma, V
 
     def orthogonality_error(self) -> float:
         """max(max|UᵀU - I|, max|VᵀV - I|) of the stored factors. O(seen·rank²)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tlstd.kernels.jit import kernel
 
 
@@ -116,3 +118,26 @@ def subtract_outer(P, u, v, n, factor):
         if scaled != 0.0:
             for j in range(n):
                 P[i, j] -= scaled * v[j]
+
+
+@kernel
+def residual(A, w, b, n, out):
+    """out = b - A w over the first n rows and columns of A; returns its largest entry relative to |b| + |A| |w|.
+
+    That ratio is the componentwise backward error of w; infinite if anything is not finite.
+    """
+    worst = 0.0
+    for i in range(n):
+        for c in range(b.shape[1]):
+            total = b[i, c]
+            size = abs(total)
+            for j in range(n):
+                product = A[i, j] * w[j, c]
+                total -= product
+                size += abs(product)
+            out[i, c] = total
+            if not size < np.inf:
+                return np.inf
+            if size > 0.0:
+                worst = max(worst, abs(total) / size)
+    return worst

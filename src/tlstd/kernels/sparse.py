@@ -19,9 +19,12 @@ _EMPTY = -1
 @kernel
 def _slot(keys, key):
     """Position of ``key`` in the open-addressing table ``keys`` (its size a power of 2), or of its free slot."""
+    # two rounds of multiply and shift: every bit of the id reaches the bits that are kept
+    h = np.uint64(key)
+    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     mask = keys.size - 1
-    # Fibonacci hashing: the golden ratio's bits spread consecutive ids over the table.
-    slot = ((key * np.int64(0x9E3779B97F4A7C15 - (1 << 64))) >> 20) & mask
+    slot = np.int64((h ^ (h >> np.uint64(33))) & np.uint64(mask))
     while keys[slot] != _EMPTY and keys[slot] != key:
         slot = (slot + 1) & mask
     return slot
@@ -103,7 +106,7 @@ def _replaced(vals, rows, start, stop, decay, rho, trace, stamps, clock):
     before = decay * scale
     new_scale = before * rho
     alive = new_scale != 0.0
-    if alive and new_scale < 1e-100:
+    if alive and not 1e-100 < new_scale < 1e100:
         for i in range(trace.size):
             trace[i] *= new_scale
         before, new_scale = 1.0 / rho, 1.0

@@ -180,8 +180,7 @@ class DeferredSystem:
         nnz = int((x[0][rows + 1] - x[0][rows]).sum())
         left.reserve(nnz)
         right.reserve(nnz + int((x_next[0][next_rows + 1] - x_next[0][next_rows]).sum()))
-        self.seen.reserve_for(x, rows)
-        self.seen.reserve_for(x_next, next_rows)
+        self.seen.reserve(self.seen.count_new(x, rows) + self.seen.count_new(x_next, next_rows))
         if self.replacing and self._trace.size < self.seen.all_ids.size:
             self._trace = _grown(self._trace, self.seen.all_ids.size)
             self._stamps = _grown(self._stamps, self.seen.all_ids.size)

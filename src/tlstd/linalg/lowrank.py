@@ -55,13 +55,13 @@ class TallFactor:
 
         From the Gram matrix ``G`` by Cholesky; a factor too far from orthonormal for that gets a Householder QR.
         """
-        try:
+        identity = np.eye(self.n_columns)
+        if _deviation(G) < 0.5 / max(self.n_columns, 1):  # then no eigenvalue of G is below ½
             R: FloatArray = scipy.linalg.cholesky(G, check_finite=False)
-        except np.linalg.LinAlgError:
-            Q, R = scipy.linalg.qr(self.matrix, mode="economic", check_finite=False)
-            self.load(Q)
-            return R, np.eye(self.n_columns)
-        return R, scipy.linalg.solve_triangular(R, np.eye(self.n_columns), check_finite=False)
+            return R, scipy.linalg.solve_triangular(R, identity, check_finite=False)
+        Q, R = scipy.linalg.qr(self.matrix, mode="economic", check_finite=False)
+        self.load(Q)
+        return R, identity
 
     def load(self, matrix: FloatArray) -> None:
         """Take over a matrix."""

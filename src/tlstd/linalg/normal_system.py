@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isqrt
+from math import isqrt, log, log1p
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class NormalSystem:
         self._D: FloatArray = np.zeros((0, 0))
         self._n_waiting = 0
         # within one block forgetting must not span more than the 50 decades that ``scale`` is allowed
-        self._block = _BLOCK if beta is None else max(1, int(min(_BLOCK, -50.0 * np.log(10.0) / np.log1p(-beta))))
+        self._block = _BLOCK if beta is None else max(1, int(min(_BLOCK, -50.0 * log(10.0) / log1p(-beta))))
 
     @property
     def n(self) -> int:

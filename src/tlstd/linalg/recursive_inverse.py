@@ -17,8 +17,8 @@ LARGEST_ENTRY = 1e100
 LARGEST_CONDITION = 1e10
 """Condition of the scaled A up to which the recursion is resumed from its inverse."""
 
-WORN_OUT = 1e-3
-"""Relative error of a solution from which P is given up."""
+WORN_OUT = 1e-10
+"""Relative residual of a mended solution from which P is given up."""
 
 MAX_REFINEMENTS = 5
 
@@ -107,23 +107,21 @@ class RecursiveInverse:
         """P b with the rounding errors of P mended, or None if P is no inverse of A any more. O(n² m).
 
         On its way from I/ε to A⁻¹ the recursion loses about log₁₀(1/ε) digits. A has lost none, so w ← w + P (b - A w)
-        brings them back.
+        brings them back, until the residual is down to rounding.
         """
+        best, error, rest = None, np.inf, np.empty_like(b)
         with np.errstate(over="ignore", invalid="ignore"):
             w: FloatArray = self.P @ b
-            scale = np.abs(w).max(axis=0, initial=0.0)
-            scale[scale == 0.0] = 1.0
-            allowed = WORN_OUT
-            for step in range(MAX_REFINEMENTS):
-                correction = self.P @ (b - self.A @ w)
-                size = float((np.abs(correction).max(axis=0, initial=0.0) / scale).max(initial=0.0))
-                if not size <= allowed:
-                    return None if step == 0 else w  # later it means that nothing but rounding is left
-                w += correction
-                if size < 4.0 * EPS:
+            for _ in range(MAX_REFINEMENTS):
+                last, error = error, kernels.residual(self._A, w, b, self.n, rest)
+                if not error < 0.5 * last:
+                    error = last
                     break
-                allowed = 0.5 * size
-        return w
+                best = w
+                if error < 4.0 * EPS:
+                    break
+                w = w + self.P @ rest
+        return best if error < WORN_OUT else None
 
     def _resume(self) -> None:
         """Compute P from A, both rows and columns scaled to one, if that is well conditioned."""

@@ -56,9 +56,9 @@ class SeenFeatures:
             self.table_rows = np.zeros(size, dtype=np.int64)
             kernels.insert_ids(self.keys, self.table_rows, np.empty_like(self.all_ids), 0, self.ids)
 
-    def reserve_for(self, csr: tuple[IntArray, IntArray, FloatArray], picked: IntArray) -> None:
-        """Make room for every feature in the picked rows of CSR arrays."""
-        self.reserve(kernels.count_new_ids(self.keys, csr[0], csr[1], picked))
+    def count_new(self, csr: tuple[IntArray, IntArray, FloatArray], picked: IntArray) -> int:
+        """Upper bound on the features without a row in the picked rows of CSR arrays."""
+        return int(kernels.count_new_ids(self.keys, csr[0], csr[1], picked))
 
     def count_with(self, ids: IntArray) -> int:
         """How many features would have a row if ``ids`` were inserted."""

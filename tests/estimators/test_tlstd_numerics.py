@@ -1,0 +1,221 @@
+"""What rounding and truncation do to t-LSTD's factors over long streams, and what they cost in memory."""
+
+import tracemalloc
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.helpers import batch_lstd, dense, random_transitions
+from tlstd.domains import mountain_car
+from tlstd.domains.garnet import garnet
+from tlstd.estimators.lstd import LSTD
+from tlstd.estimators.tlstd import TLSTD
+from tlstd.features.rbf import RBF
+from tlstd.features.tile_coding import TileCoder
+from tlstd.linalg.reference import ReferenceTLSTD
+from tlstd.types import FloatArray, SparseVector, Transition, Transitions
+
+EPS = float(np.finfo(float).eps)
+TILES = TileCoder(mountain_car.LOW, mountain_car.HIGH, tiles=10, tilings=10)
+RBFS = RBF(mountain_car.LOW, mountain_car.HIGH, grid=32, width=0.12)
+
+
+def tiles(n_steps: int) -> Transitions:
+    return mountain_car.record(n_steps, TILES, np.random.default_rng(0))
+
+
+def rbfs(n_steps: int) -> Transitions:
+    return mountain_car.record(n_steps, RBFS, np.random.default_rng(0))
+
+
+def duplicated(n_steps: int) -> Transitions:
+    """Every feature occurs twice, to the bit."""
+    small = RBF(mountain_car.LOW, mountain_car.HIGH, grid=8, width=0.2)
+    steps = mountain_car.record(n_steps, small, np.random.default_rng(1))
+    assert isinstance(steps.store, np.ndarray)
+    return Transitions.from_rows(
+        np.hstack([steps.store, steps.store]),
+        steps.rows,
+        steps.rewards,
+        steps.next_rows,
+        discounts=steps.discounts,
+        trace_discounts=steps.trace_discounts,
+    )
+
+
+def low_rank(n_steps: int) -> Transitions:
+    """80 features that span 12 dimensions: the true rank is below the rank asked for."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((500, 12)) @ rng.standard_normal((12, 80))
+    rows = rng.integers(0, 500, n_steps + 1)
+    ends = rng.random(n_steps) < 0.02
+    discounts = np.where(ends, 0.0, 0.95)
+    return Transitions.from_rows(
+        X,
+        rows[:-1],
+        rng.standard_normal(n_steps),
+        rows[1:],
+        discounts=discounts,
+        trace_discounts=np.concatenate([[0.0], discounts[:-1]]),
+    )
+
+
+STREAMS: dict[str, tuple[Callable[[int], Transitions], int, float]] = {
+    "tiles": (tiles, 50, 0.0),
+    "RBFs": (rbfs, 50, 0.0),
+    "duplicated features": (duplicated, 30, 0.5),
+    "true rank below r": (low_rank, 20, 0.5),
+    "lambda 1": (tiles, 50, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("n_steps", [10_000, pytest.param(100_000, marks=pytest.mark.long)])
+def test_factors_stay_orthonormal(name: str, n_steps: int) -> None:
+    """max|UᵀU - I| and max|VᵀV - I| at every 1,000th step."""
+    make, rank, lambda_ = STREAMS[name]
+    steps = make(n_steps)
+    model = TLSTD(steps.n_features, rank, lambda_=lambda_)
+    for start in range(0, n_steps, 1000):
+        model.update_many(steps[start : start + 1000])
+        assert model.orthogonality_error() <= 1e-12, f"after {start + 1000} steps"
+    assert np.isfinite(model.predict(steps.X[:100])).all()
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_factors_stay_orthonormal_in_the_papers_buffer(name: str) -> None:
+    """The same with ``buffer_size=rank`` and reads in between."""
+    make, rank, lambda_ = STREAMS[name]
+    steps = make(2_000)
+    model = TLSTD(steps.n_features, rank, lambda_=lambda_, buffer_size=rank)
+    for start in range(0, 2_000, 95):
+        model.update_many(steps[start : start + 95])
+        assert np.isfinite(model.weights).all()
+        assert model.orthogonality_error() <= 1e-12
+
+
+def test_printed_algorithm_loses_orthogonality() -> None:
+    """The k=1 algorithm as printed, on the RBF stream of the test above."""
+    steps = rbfs(300)
+    printed = ReferenceTLSTD(steps.n_features, 50, lambda_=0.0, mini_batch=False, as_printed=True)
+    for t in steps:
+        printed.update(
+            dense(t.x), float(t.reward), dense(t.x_next), discount=t.discount, trace_discount=t.trace_discount
+        )
+    U = printed.U
+    assert np.abs(U.T @ U - np.eye(U.shape[1])).max() > 1e-2
+
+
+# --- distance to A ----------------------------------------------------------------------------------------------------
+
+
+def model_matrix(model: TLSTD, n_features: int) -> FloatArray:
+    """The matrix of rank ``model.rank`` that the model stands for, over all features."""
+    ids, U, sigma, V = model.factors()
+    A = np.zeros((n_features, n_features))
+    A[np.ix_(ids, ids)] = (U * sigma) @ V.T
+    return A
+
+
+@pytest.mark.parametrize("name", ["tiles", "RBFs"])
+def test_truncated_svd_stays_near_the_best(name: str) -> None:
+    """‖A - UΣVᵀ‖_F within 1.15 of the Eckart–Young optimum after 10⁴ steps at r=50."""
+    make, rank, lambda_ = STREAMS[name]
+    steps = make(10_000)
+    d = steps.n_features
+    exact, model = LSTD(d, lambda_=lambda_), TLSTD(d, rank, lambda_=lambda_)
+    exact.update_many(steps)
+    model.update_many(steps)
+    ids, A, _ = exact.system()
+    full = np.zeros((d, d))
+    full[np.ix_(ids, ids)] = A
+    best = np.sqrt((np.linalg.svd(A, compute_uv=False)[rank:] ** 2).sum())
+    assert 1.0 <= np.linalg.norm(full - model_matrix(model, d)) / best <= 1.15
+
+
+def lapack_ratio(steps: Transitions, lambda_: float, buffer_size: int | None) -> float:
+    """‖A - UΣVᵀ‖ / (‖A‖ n ε), as LAPACK's own tests measure an SVD."""
+    d = steps.n_features
+    model = TLSTD(d, d, lambda_=lambda_, buffer_size=buffer_size)
+    model.update_many(steps)
+    A, _ = batch_lstd(steps, lambda_)
+    error = np.linalg.norm(A - model_matrix(model, d), 2)
+    return float(error / (np.linalg.norm(A, 2) * d * EPS))
+
+
+@pytest.mark.parametrize("buffer_size", [5, None])
+@pytest.mark.parametrize("lambda_", [0.0, 0.9])
+def test_nothing_is_lost_while_the_rank_suffices(lambda_: float, buffer_size: int | None) -> None:
+    rng = np.random.default_rng(5)
+    chain = garnet(60, 2, 5, 40, rng, gamma=0.95, features="binary")
+    small_tiles = TileCoder(mountain_car.LOW, mountain_car.HIGH, tiles=4, tilings=4)
+    streams = {
+        "sparse": random_transitions(rng, n_features=60, n_steps=500, density=0.08, sparse=True),
+        "dense": random_transitions(rng, n_features=40, n_steps=400),
+        "binary Garnet": chain.sample(500, rng, sparse=True),
+        "tiles": mountain_car.record(800, small_tiles, rng),
+    }
+    for name, steps in streams.items():
+        assert lapack_ratio(steps, lambda_, buffer_size) < 50, name
+
+
+def test_little_is_lost_on_rbfs() -> None:
+    """100 smooth, redundant RBFs: 1e-8 relative to ‖A‖ (measured: near 1e-14)."""
+    features = RBF(mountain_car.LOW, mountain_car.HIGH, grid=10, width=0.2)
+    steps = mountain_car.record(1500, features, np.random.default_rng(3))
+    for buffer_size in (5, None):
+        assert lapack_ratio(steps, 0.5, buffer_size) * 100 * EPS < 1e-8
+
+
+def test_nearly_dependent_features() -> None:
+    """Pairs of features that differ by 1e-1 … 1e-15 pass every stage of the orthonormalisation."""
+    rng = np.random.default_rng(7)
+    for sparse in (False, True):
+        for exponent in range(1, 16):
+            X = rng.standard_normal((301, 20))
+            if sparse:
+                X[rng.random(X.shape) < 0.85] = 0.0
+            X = np.hstack([X, X + 10.0**-exponent * rng.standard_normal(X.shape) * (X != 0.0)])
+            matrix = sp.csr_array(X) if sparse else X
+            steps = Transitions.from_episodes([(matrix, rng.standard_normal(300), False)], gamma=0.9)
+            assert lapack_ratio(steps, 0.5, 13) < 50, f"sparse={sparse}, 1e-{exponent}"
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_memory_follows_the_features_seen() -> None:
+    """d = 2³¹, 10⁵ distinct features: peak memory at most three times the two factors."""
+    rng = np.random.default_rng(0)
+    d, rank, active, n_steps = 2**31, 20, 40, 2_600
+    batches = []
+    for _ in range(13):
+        ids = np.sort(rng.integers(0, d, (n_steps // 13 + 1, active)), axis=1)
+        indptr = np.arange(0, ids.size + 1, active)
+        batches.append(sp.csr_array((np.ones(ids.size), ids.ravel(), indptr), shape=(ids.shape[0], d)))
+    episodes = [[(X, rng.standard_normal(X.shape[0] - 1), False)] for X in batches]
+    parts = [Transitions.from_episodes(episode, gamma=0.9) for episode in episodes]
+    TLSTD(d, rank, lambda_=0.9).update_many(parts[0][:100])  # compiles
+    tracemalloc.start()
+    model = TLSTD(d, rank, lambda_=0.9)
+    for part in parts:
+        model.update_many(part)
+    assert np.isfinite(model.predict(SparseVector([1], [1.0], d)))
+    assert np.isfinite(model.sparse_weights.values).all()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert model.n_seen > 100_000
+    assert peak <= 3 * (2 * 8 * model.n_seen * rank), peak / (16 * model.n_seen * rank)
+
+
+def test_memory_of_a_short_stream_does_not_depend_on_d() -> None:
+    sizes = []
+    for d in (10**3, 10**9, 2**62):
+        model = TLSTD(d, 10, lambda_=0.9)
+        for i in range(100):
+            x, x_next = (SparseVector([(7 * j) % 50], [1.0], d) for j in (i, i + 1))
+            model.update(Transition(x, 1.0, x_next, discount=0.9, trace_discount=0.9))
+        sizes.append(model.nbytes)
+    assert sizes[0] == sizes[1] == sizes[2]

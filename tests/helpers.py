@@ -1,0 +1,90 @@
+"""What several test modules share: random streams, and LSTD's system by a literal loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from tlstd.types import FloatArray, SparseVector, Transitions, Vector
+
+
+def random_transitions(
+    rng: np.random.Generator,
+    *,
+    n_features: int,
+    n_steps: int,
+    density: float = 1.0,
+    n_targets: int = 1,
+    off_policy: bool = False,
+    sparse: bool = False,
+    terminate: float = 0.05,
+    truncate: float = 0.03,
+    gamma: float = 0.9,
+) -> Transitions:
+    """A stream of episodes over independent standard normal features and rewards.
+
+    Parameters
+    ----------
+    density : float in [0, 1]
+        Probability that a feature is non-zero.
+    off_policy : bool
+        Importance ratios between 0.3 and 1.7, one in twenty of them 0, instead of all one.
+    sparse : bool
+        Store the features as CSR.
+    terminate, truncate : float in [0, 1]
+        Probabilities that a step terminates its episode and that it is cut off; both may happen in one step. The
+        next features are then those of a final observation, not zero, and what follows starts a new episode.
+    gamma : float
+    """
+    observations = rng.standard_normal((2 * n_steps, n_features))
+    observations[rng.random(observations.shape) >= density] = 0.0
+    X, X_next = observations[:n_steps], observations[n_steps:]
+    terminated, truncated = rng.random(n_steps) < terminate, rng.random(n_steps) < truncate
+    goes_on = np.flatnonzero(~(terminated | truncated)[:-1]) if n_steps else np.zeros(0, dtype=np.int64)
+    X_next[goes_on] = X[goes_on + 1]
+    rewards = rng.standard_normal(n_steps if n_targets == 1 else (n_steps, n_targets))
+    rhos = None
+    if off_policy:
+        rhos = rng.uniform(0.3, 1.7, n_steps)
+        rhos[rng.random(n_steps) < 0.05] = 0.0
+    return Transitions.from_arrays(
+        sp.csr_array(X) if sparse else X,
+        rewards,
+        sp.csr_array(X_next) if sparse else X_next,
+        terminated=terminated,
+        truncated=truncated,
+        gamma=gamma,
+        rhos=rhos,
+    )
+
+
+def batch_lstd(
+    transitions: Transitions, lambda_: float, *, beta: float | None = None, replacing: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """LSTD's A (d, d) and b (d, m) by a dense loop over the transitions, one line per equation.
+
+    z ← ρ (γ_t λ z + x), or with replacing traces ρ x where x is non-zero; d = x - γ_{t+1} x_next. The averages of z dᵀ
+    and z rᵀ, or, with ``beta``, A ← (1 - β) A + β z dᵀ from A = 0.
+    """
+    n, m = transitions.n_features, transitions.n_targets
+    A, b, z = np.zeros((n, n)), np.zeros((n, m)), np.zeros(n)
+    for t in transitions:
+        x, x_next = dense(t.x), dense(t.x_next)
+        z = t.trace_discount * lambda_ * z
+        if replacing:
+            z[x != 0.0] = 0.0
+        z = t.rho * (z + x)
+        d = x - t.discount * x_next
+        A_t, b_t = np.outer(z, d), np.outer(z, t.reward)
+        if beta is None:
+            A, b = A + A_t, b + b_t
+        else:
+            A, b = (1.0 - beta) * A + beta * A_t, (1.0 - beta) * b + beta * b_t
+    if beta is None:
+        A, b = A / max(len(transitions), 1), b / max(len(transitions), 1)
+    return A, b
+
+
+def dense(x: Vector) -> FloatArray:
+    """A vector as a dense array."""
+    return x.toarray() if isinstance(x, SparseVector) else x

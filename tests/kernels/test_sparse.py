@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tlstd.kernels import sparse as kernels
+from tlstd.types import FloatArray, IntArray
+
+NASTY_IDS = {
+    "consecutive": np.arange(300),
+    "multiples of 2**20": np.arange(300) << 20,
+    "multiples of 2**40": np.arange(300) << 40,
+    "few and far": np.array([0, 1, 2**31, 2**62, 2**62 + 1, 2**63 - 1, 2**63 - 2]),
+    "powers of two": 1 << np.arange(63),
+    "random": np.random.default_rng(0).integers(0, 2**63 - 1, 300),
+    "one": np.array([5]),
+    "none": np.zeros(0, dtype=np.int64),
+}
+
+
+def table(size: int) -> tuple[IntArray, IntArray, IntArray]:
+    return np.full(size, -1), np.zeros(size, dtype=np.int64), np.full(size, -7)
+
+
+def vectors(rng: np.random.Generator, n: int, k: int) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """k sparse vectors of n entries, some empty, as indptr, rows (in no order), values, and as a dense (k, n)."""
+    indptr, rows, vals = [0], [], []
+    S = np.zeros((k, n))
+    for i in range(k):
+        support = rng.permutation(n)[: rng.integers(0, n + 1) if i % 3 else 0]
+        values = rng.standard_normal(support.size) * (i != 1)
+        S[i, support] = values
+        rows.extend(support.tolist())
+        vals.extend(values.tolist())
+        indptr.append(len(rows))
+    return np.array(indptr), np.array(rows, dtype=np.int64), np.array(vals, dtype=np.float64), S
+
+
+class TestIds:
+    @pytest.mark.parametrize("name", NASTY_IDS)
+    def test_insert_and_find(self, name: str) -> None:
+        given = NASTY_IDS[name]
+        twice = np.concatenate([given, given[::-1]])
+        keys, table_rows, ids = table(1024)
+        n_seen = kernels.insert_ids(keys, table_rows, ids, 0, twice)
+        assert n_seen == given.size
+        assert_array_equal(ids[:n_seen], given)
+        assert (ids[n_seen:] == -7).all()
+        out = np.full(given.size, -9)
+        kernels.find_rows(keys, table_rows, given, out)
+        assert_array_equal(out, np.arange(given.size))
+        absent = np.setdiff1d(np.array([3, 12345678901, 2**61, 1000 << 40, 2**63 - 4]), given)
+        out = np.full(absent.size, -9)
+        kernels.find_rows(keys, table_rows, absent, out)
+        assert (out == -1).all()
+
+    def test_insert_against_a_dictionary(self) -> None:
+        rng = np.random.default_rng(1)
+        keys, table_rows, ids = table(256)
+        rows: dict[int, int] = {}
+        n_seen = 0
+        for _ in range(40):
+            new = rng.integers(0, 100, rng.integers(0, 8)) << 20
+            for key in new.tolist():
+                rows.setdefault(key, len(rows))
+            n_seen = kernels.insert_ids(keys, table_rows, ids, n_seen, new)
+            assert n_seen == len(rows)
+        out = np.zeros(n_seen, dtype=np.int64)
+        kernels.find_rows(keys, table_rows, np.array(list(rows)), out)
+        assert_array_equal(out, list(rows.values()))
+
+    def test_a_table_with_one_free_slot(self) -> None:
+        keys, table_rows, ids = table(8)
+        given = np.arange(7) << 23
+        assert kernels.insert_ids(keys, table_rows, ids, 0, given) == 7
+        out = np.zeros(8, dtype=np.int64)
+        kernels.find_rows(keys, table_rows, np.append(given, 99), out)
+        assert_array_equal(out, [0, 1, 2, 3, 4, 5, 6, -1])
+
+    def test_count_new_ids(self) -> None:
+        keys, table_rows, ids = table(64)
+        kernels.insert_ids(keys, table_rows, ids, 0, np.array([1, 2]))
+        indptr, indices = np.array([0, 2, 2, 5]), np.array([1, 7, 2, 7, 9])
+        for picked, count in (([0], 1), ([1], 0), ([2], 2), ([0, 2], 3), ([2, 2], 4), ([], 0)):
+            assert kernels.count_new_ids(keys, indptr, indices, np.array(picked, dtype=np.int64)) == count
+
+    def test_picked_entries(self) -> None:
+        indptr, indices = np.array([0, 2, 2, 5]), np.array([1, 7, 2, 7, 9])
+        out = np.zeros(8, dtype=np.int64)
+        kernels.picked_entries(indptr, indices, np.array([2, 1, 0, 2]), out)
+        assert_array_equal(out, [2, 7, 9, 1, 7, 2, 7, 9])
+
+
+class Buffers:
+    """The arguments of append_transitions, and what they hold afterwards."""
+
+    def __init__(self, n_ids: int, capacity: int, replacing: bool) -> None:
+        self.seen = (*table(4 * n_ids), np.zeros(1, dtype=np.int64))
+        nnz = 2 * capacity * n_ids
+        self.left, self.right = (
+            (np.zeros(capacity + 1, dtype=np.int64), np.zeros(nnz, dtype=np.int64), np.zeros(nnz), np.zeros(capacity))
+            for _ in range(2)
+        )
+        self.trace = (replacing, np.zeros(n_ids), np.zeros(n_ids), np.array([1.0, 1.0]))
+
+    def append(self, X: FloatArray, X_next: FloatArray, discounts: Any, decays: Any, rhos: Any, first: int) -> None:
+        every = np.arange(X.shape[0])
+        kernels.append_transitions(
+            kernels.dense_to_csr(X, every),
+            every,
+            kernels.dense_to_csr(X_next, every),
+            every,
+            discounts,
+            decays,
+            rhos,
+            self.seen,
+            self.left,
+            self.right,
+            first,
+            self.trace,
+        )
+
+    def vector(self, block: tuple[IntArray, IntArray, FloatArray, FloatArray], i: int, d: int) -> FloatArray:
+        """Vector i of a block with its length, in feature coordinates."""
+        indptr, rows, vals, norms = block
+        entries = slice(indptr[i], indptr[i + 1])
+        assert np.unique(rows[entries]).size == rows[entries].size
+        x = np.zeros(d)
+        x[self.seen[2][rows[entries]]] = vals[entries] * norms[i]
+        if norms[i] > 0.0:
+            assert_allclose(np.linalg.norm(vals[entries]), 1.0, rtol=1e-14)
+        return x
+
+
+class TestAppendTransitions:
+    def test_x_and_d(self) -> None:
+        rng = np.random.default_rng(0)
+        d, k = 7, 30
+        X, X_next = (rng.standard_normal((k, d)) * (rng.random((k, d)) < 0.5) for _ in range(2))
+        X[3] = X_next[4] = X[5] = X_next[5] = 0.0
+        X_next[6] = 2.0 * X[6]  # with γ = 0.5: d = 0
+        X_next[7, :3] = X[7, :3]
+        discounts = rng.choice([0.0, 0.5, 1.0], k)
+        discounts[6] = 0.5
+        buffers = Buffers(d, k, replacing=False)
+        for part in (slice(0, 1), slice(1, 12), slice(12, 12), slice(12, k)):
+            ones = np.ones(X[part].shape[0])
+            buffers.append(X[part], X_next[part], discounts[part], ones, ones, part.start)
+        for i in range(k):
+            assert_allclose(buffers.vector(buffers.left, i, d), X[i], rtol=1e-14)
+            assert_allclose(buffers.vector(buffers.right, i, d), X[i] - discounts[i] * X_next[i], rtol=1e-14)
+        assert buffers.left[3][3] == buffers.right[3][5] == buffers.right[3][6] == 0.0
+        n_seen = buffers.seen[3][0]
+        seen = set(buffers.seen[2][:n_seen].tolist())
+        assert seen == set(
+            np.flatnonzero((X != 0).any(axis=0) | ((X_next != 0) & (discounts[:, None] > 0)).any(axis=0))
+        )
+
+    def test_features_after_termination_get_no_row(self) -> None:
+        buffers = Buffers(2, 1, replacing=False)
+        buffers.append(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.zeros(1), np.ones(1), np.ones(1), 0)
+        assert buffers.seen[3][0] == 1
+
+    @pytest.mark.parametrize("scale", [1e-160, 1e-149, 1e100])
+    def test_extreme_lengths(self, scale: float) -> None:
+        buffers = Buffers(2, 1, replacing=False)
+        X = np.array([[3.0, 4.0]]) * scale
+        buffers.append(X, np.zeros((1, 2)), np.ones(1), np.ones(1), np.ones(1), 0)
+        expected = X[0] if scale > 1e-150 else np.zeros(2)
+        assert_allclose(buffers.vector(buffers.left, 0, 2), expected, rtol=1e-14)
+        assert_allclose(buffers.left[3][0], 5.0 * scale if scale > 1e-150 else 0.0, rtol=1e-14)
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_replacing_traces(self, seed: int) -> None:
+        """ρ (decay z + x̃) with the stored x̃ is the replacing trace, through resets, ρ = 0 and 400 decades of decay."""
+        rng = np.random.default_rng(seed)
+        d, k = 6, 80
+        X = rng.standard_normal((k, d)) * (rng.random((k, d)) < 0.3)
+        decays = rng.choice([0.0, 0.5, 1.0, 1e-20, 1e-3] if seed % 2 else [0.9, 0.5, 1e-30], k)
+        rhos = rng.choice([0.0, 0.5, 1.0, 2.0] if seed % 3 else [1.0, 0.7], k)
+        buffers = Buffers(d, k, replacing=True)
+        cut = int(rng.integers(1, k))
+        for part in (slice(0, cut), slice(cut, k)):
+            zeros = np.zeros(X[part].shape[0])
+            buffers.append(X[part], np.zeros_like(X[part]), zeros, decays[part], rhos[part], part.start)
+        z, from_stored = np.zeros(d), np.zeros(d)
+        for t in range(k):
+            z = rhos[t] * np.where(X[t] != 0.0, X[t], decays[t] * z)
+            x_tilde = buffers.vector(buffers.left, t, d)
+            assert (x_tilde[X[t] == 0.0] == 0.0).all()
+            from_stored = rhos[t] * (decays[t] * from_stored + x_tilde)
+            assert_allclose(from_stored, z, rtol=1e-12, atol=1e-12)
+            assert_allclose(buffers.vector(buffers.right, t, d), X[t], rtol=1e-14)
+
+    @pytest.mark.parametrize(("decay", "rho"), [(0.5, 0.7), (0.6, 0.9), (0.1, 1.0)])
+    def test_replacing_traces_for_a_long_time(self, decay: float, rho: float) -> None:
+        """What all traces have decayed by since the first step is far beyond the smallest number."""
+        rng = np.random.default_rng(0)
+        d, k = 6, 1300
+        X = rng.standard_normal((k, d)) * (rng.random((k, d)) < 0.3)
+        buffers = Buffers(d, k, replacing=True)
+        buffers.append(X, np.zeros_like(X), np.zeros(k), np.full(k, decay), np.full(k, rho), 0)
+        indptr, rows, vals, norms = buffers.left
+        z, found, expected = np.zeros(d), np.zeros((k, d)), np.zeros((k, d))
+        for t in range(k):
+            entries = slice(indptr[t], indptr[t + 1])
+            found[t, buffers.seen[2][rows[entries]]] = vals[entries] * norms[t]
+            expected[t] = np.where(X[t] != 0.0, X[t] - decay * z, 0.0)
+            z = rho * np.where(X[t] != 0.0, X[t], decay * z)
+        assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
+
+
+class TestTraces:
+    @pytest.mark.parametrize("limit", [np.inf, 5.0])
+    def test_bounds(self, limit: float) -> None:
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((20, 4)) * (rng.random((20, 4)) < 0.5)
+        picked, decays, rhos = rng.integers(0, 20, 50), rng.random(50), rng.uniform(0.0, 2.0, 50)
+        bound, expected, z = 0.7, -1, np.array([0.7, 0.0, 0.0, 0.0])
+        for t in range(50):
+            bound = rhos[t] * (decays[t] * bound + np.linalg.norm(X[picked[t]]))
+            z = rhos[t] * (decays[t] * z + X[picked[t]])
+            assert np.linalg.norm(z) <= bound * (1 + 1e-12)
+            if bound > limit:
+                expected = t
+                break
+        assert (expected == -1) == (limit == np.inf)
+        indptr, _, data = kernels.dense_to_csr(X, np.arange(20))
+        for step, value in (
+            kernels.trace_bound_sparse(indptr, data, picked, decays, rhos, 0.7, limit),
+            kernels.trace_bound_dense(X, picked, decays, rhos, 0.7, limit),
+        ):
+            assert step == expected
+            assert_allclose(value, bound, rtol=1e-13)
+
+    def test_bound_of_nan_is_too_large(self) -> None:
+        X, one = np.array([[np.nan]]), np.ones(1)
+        assert kernels.trace_bound_dense(X, np.array([0]), one, one, 0.0, 1e100)[0] == 0
+
+    @pytest.mark.parametrize("has_head", [False, True])
+    @pytest.mark.parametrize("k", [0, 1, 2, 9])
+    def test_chain(self, has_head: bool, k: int) -> None:
+        rng = np.random.default_rng(k)
+        S, decays, rhos = rng.standard_normal((5, k)), rng.random(k), rng.uniform(0.0, 2.0, k)
+        if k > 4:
+            decays[3], rhos[4] = 0.0, 0.0
+        Z = S @ kernels.trace_chain(decays, rhos, has_head)
+        z = rng.standard_normal(5) * 0.0
+        for j in range(k):
+            z = S[:, 0] if j == 0 and has_head else rhos[j] * (decays[j] * z + S[:, j])
+            assert_allclose(Z[:, j], z, rtol=1e-13, atol=1e-14)
+
+
+class TestProducts:
+    n, k = 9, 12
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_gram_in_pieces(self, seed: int) -> None:
+        indptr, rows, vals, S = vectors(np.random.default_rng(seed), self.n, self.k)
+        scratch, G = np.zeros(self.n), np.full((self.k, self.k), np.nan)
+        for first, last in ((0, 0), (0, 1), (1, 5), (5, self.k)):
+            kernels.gram(indptr, rows, vals, first, last, scratch, G)
+            assert_allclose(G[:last, :last], S[:last] @ S[:last].T, rtol=1e-13, atol=1e-14)
+            assert (scratch == 0.0).all()
+
+    @pytest.mark.parametrize("n_rows", [0, 4, 9])
+    def test_dots(self, n_rows: int) -> None:
+        rng = np.random.default_rng(1)
+        indptr, rows, vals, S = vectors(rng, self.n, self.k)
+        B, out = rng.standard_normal((self.n, 5)), np.full((self.k, 5), -1.0)
+        kernels.dots(indptr, rows, vals, 2, self.k, B, n_rows, 3, out)
+        assert_allclose(out[2:, :3], S[2:, :n_rows] @ B[:n_rows, :3], rtol=1e-13, atol=1e-14)
+        assert (out[:2] == -1.0).all()
+        assert (out[:, 3:] == -1.0).all()
+
+    @pytest.mark.parametrize("picked", [[], [0], [3, 1, 3], list(range(12))])
+    def test_scatter(self, picked: list[int]) -> None:
+        rng = np.random.default_rng(2)
+        indptr, rows, vals, S = vectors(rng, self.n, self.k)
+        M, Y = rng.standard_normal((len(picked), 4)), rng.standard_normal((self.n, 4))
+        expected = Y.copy()
+        for i, p in enumerate(picked):
+            expected[:, :3] += np.outer(S[p], M[i, :3])
+        kernels.scatter(indptr, rows, vals, np.array(picked, dtype=np.int64), M, 3, Y)
+        assert_allclose(Y, expected, rtol=1e-13, atol=1e-14)
+
+    @pytest.mark.parametrize("nnz", [0, 1, 9])
+    def test_overlaps_and_gather(self, nnz: int) -> None:
+        rng = np.random.default_rng(3)
+        indptr, rows, vals, S = vectors(rng, self.n, self.k)
+        x_rows, x_vals = rng.permutation(self.n)[:nnz], rng.standard_normal(nnz)
+        x = np.zeros(self.n)
+        x[x_rows] = x_vals
+        with_unseen = np.append(x_rows, [-1, -1]), np.append(x_vals, [7.0, 8.0])
+        scratch, out = np.zeros(self.n), np.full(self.k, -1.0)
+        kernels.overlaps(indptr, rows, vals, 10, *with_unseen, scratch, out)
+        assert_allclose(out[:10], S[:10] @ x, rtol=1e-13, atol=1e-14)
+        assert (out[10:] == -1.0).all()
+        assert (scratch == 0.0).all()
+        B, gathered = rng.standard_normal((self.n, 4)), np.ones(4)
+        kernels.gather(*with_unseen, B, 5, 3, gathered)
+        assert_allclose(gathered[:3], 1.0 + x[:5] @ B[:5, :3], rtol=1e-13, atol=1e-14)
+        assert gathered[3] == 1.0
+
+    @pytest.mark.parametrize("picked", [[], [0], [2, 0, 2, 1], [3]])
+    def test_dense_to_csr(self, picked: list[int]) -> None:
+        X = np.array([[0.0, 1.0, -0.0], [5e-324, 0.0, 2.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]])
+        indptr, indices, data = kernels.dense_to_csr(X, np.array(picked, dtype=np.int64))
+        rows = [[(j, v) for j, v in enumerate(X[i]) if v != 0.0] for i in picked]
+        assert_array_equal(indptr, np.cumsum([0] + [len(row) for row in rows]))
+        assert_array_equal(indices, [j for row in rows for j, _ in row])
+        assert_array_equal(data, [v for row in rows for _, v in row])
