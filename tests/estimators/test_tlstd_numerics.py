@@ -219,3 +219,26 @@ def test_memory_of_a_short_stream_does_not_depend_on_d() -> None:
             model.update(Transition(x, 1.0, x_next, discount=0.9, trace_discount=0.9))
         sizes.append(model.nbytes)
     assert sizes[0] == sizes[1] == sizes[2]
+
+
+def test_a_step_touches_nothing_of_the_size_of_the_model() -> None:
+    """Between compressions neither update nor predict allocates as much as one number per feature seen."""
+    rng = np.random.default_rng(0)
+    d, active = 10**9, 30
+
+    def x() -> SparseVector:
+        return SparseVector(rng.integers(0, d, active), np.ones(active), d)
+
+    model = TLSTD(d, 5, lambda_=0.9, buffer_size=40)
+    steps = [Transition(x(), 1.0, x(), discount=0.9, trace_discount=0.9) for _ in range(2_030)]
+    for t in steps[:2_010]:
+        model.update(t)
+    model.predict(steps[0].x)  # sets up what the buffer keeps
+    assert model.n_seen > 100_000
+    tracemalloc.start()
+    for t in steps[2_010:]:
+        model.update(t)
+        model.predict(t.x)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * model.n_seen / 2

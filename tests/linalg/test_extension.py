@@ -291,10 +291,10 @@ class TestBlocks:
         block = sparse_block(S)
         S /= np.linalg.norm(S, axis=0)
         assert_allclose(block.gram(np.zeros(12)), S.T @ S, rtol=1e-12, atol=1e-14)
-        assert_allclose(block.project(U), S.T @ U, rtol=1e-12, atol=1e-14)
+        assert_allclose(block.products("factor", U), S.T @ U, rtol=1e-12, atol=1e-14)
         block.vals[:] = np.nan
         assert_allclose(block.gram(np.zeros(12)), S.T @ S, rtol=1e-12, atol=1e-14)
-        assert_allclose(block.project(U), S.T @ U, rtol=1e-12, atol=1e-14)
+        assert_allclose(block.products("factor", U), S.T @ U, rtol=1e-12, atol=1e-14)
 
     def test_overlaps(self) -> None:
         rng = np.random.default_rng(8)
@@ -312,7 +312,7 @@ class TestBlocks:
         block = sparse_block(random_S(rng, 10, 4), rng.standard_normal(10))
         U = orthonormal(rng, 10, 2)
         block.gram(np.zeros(10))
-        block.project(U)
+        block.products("factor", U)
         block.clear()
         S = random_S(rng, 10, 3)
         fresh = sparse_block(S)

@@ -27,8 +27,7 @@ class SparseBlock:
         self.head: FloatArray | None = None
         self._gram: FloatArray = np.zeros((capacity, capacity))
         self._n_gram = 0
-        self._projections: FloatArray = np.zeros((capacity, 0))
-        self._n_projections = 0
+        self._products: dict[str, tuple[FloatArray, int]] = {}
 
     @property
     def arrays(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
@@ -46,7 +45,8 @@ class SparseBlock:
 
     def clear(self) -> None:
         """Forget all vectors; keep the memory."""
-        self.count = self._n_gram = self._n_projections = 0
+        self.count = self._n_gram = 0
+        self._products.clear()
         self.indptr[0] = 0
         self.head = None
 
@@ -68,21 +68,20 @@ class SparseBlock:
             kernels.gram(self.indptr, self.rows, self.vals, self._n_gram, self.count, scratch, self._gram)
             if self.head is not None:
                 column = self._raw_dots(self.head[:, None], self._n_gram)[:, 0]
-                column[0] = float(self.head @ self.head)
+                if self._n_gram == 0:
+                    column[0] = float(self.head @ self.head)
                 new = slice(self._n_gram, self.count)
                 self._gram[0, new] = self._gram[new, 0] = column[new]
             self._n_gram = self.count
         return self._gram[: self.count, : self.count]
 
-    def project(self, U: FloatArray) -> FloatArray:
-        """SᵀU, (k, r), for the factor U of this block's time; computed once per vector."""
-        if self._n_projections == 0:
-            self._projections = np.zeros((self.norms.size, U.shape[1]))
-        if self._n_projections < self.count:
-            new = slice(self._n_projections, self.count)
-            self._projections[new] = self.dots(U, self._n_projections)[new]
-            self._n_projections = self.count
-        return self._projections[: self.count]
+    def products(self, name: str, B: FloatArray) -> FloatArray:
+        """SᵀB, (k, m), as :meth:`dots`, for a B that stays the same until :meth:`clear`; once per vector."""
+        out, known = self._products.get(name, (np.zeros((self.norms.size, B.shape[1])), 0))
+        if known < self.count:
+            out[known : self.count] = self.dots(B, known)[known:]
+            self._products[name] = out, self.count
+        return out[: self.count]
 
     def dots(self, B: FloatArray, first: int = 0) -> FloatArray:
         """SᵀB, (k, m); rows that B does not have count as zero. Vectors before ``first`` are left out (zero)."""
@@ -155,6 +154,11 @@ class DenseBlock:
         """Vector 0 as it was appended, times its norm."""
         first: FloatArray = self.matrix[0, :n] * self.norms[0]
         return first
+
+    def products(self, name: str, B: FloatArray) -> FloatArray:
+        """SᵀB, (k, m). (Dense products are not worth keeping.)"""
+        del name
+        return self.dots(B)
 
     def dots(self, B: FloatArray) -> FloatArray:
         """SᵀB, (k, m)."""

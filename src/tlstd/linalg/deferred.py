@@ -314,7 +314,7 @@ class DeferredSystem:
         if self._Utb is None:
             self._Utb = self.factors.U.T @ self.b[: self.factors.U.shape[0]]
         assert self.left is not None
-        b = core.decay * core.left.assemble(self._Utb, self.left.dots(self.b), self.b)
+        b = core.decay * core.left.assemble(self._Utb, self.left.products("b", self.b), self.b)
         b += core.left.coordinates @ core.b_coefficients
         inverse = inverse_factors(core.sigma, rcond=rcond, rank=self.rank)
         y: FloatArray = core.Rt.T @ (inverse[:, None] * (core.L.T @ b))

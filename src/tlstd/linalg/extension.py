@@ -127,7 +127,7 @@ def extend_sparse(U: FloatArray, block: SparseBlock, scratch: FloatArray, n: int
 
     O(k²(r + k)), plus O(n r u) if u vectors need the explicit treatment.
     """
-    P = block.project(U).T
+    P = block.products("factor", U).T
     if U.shape[1] >= n:  # U spans everything
         return Extension(U, block, P, np.zeros(0, dtype=np.int64), np.zeros((0, block.count)), n)
     residual = block.gram(scratch) - P.T @ P
