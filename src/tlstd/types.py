@@ -8,23 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tlstd.errors import CapacityError, InvalidInputError, InvalidParameterError
-
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.int64]
-Scalar = TypeVar("Scalar", np.float64, np.int64)
-
-MAX_MAGNITUDE = 1e100
-"""Largest absolute value accepted for features, rewards and importance ratios.
-
-The algorithms form products of up to three inputs; up to this size none of them overflows.
-"""
+from tlstd.errors import CapacityError, InvalidInputError
+from tlstd.validation import MAX_MAGNITUDE as MAX_MAGNITUDE
+from tlstd.validation import FloatArray as FloatArray
+from tlstd.validation import IntArray as IntArray
+from tlstd.validation import Matrix as Matrix
+from tlstd.validation import (
+    as_flags,
+    as_floats,
+    as_indices,
+    as_ratio,
+    as_reward,
+    as_size,
+    as_unit,
+    check_magnitude,
+    check_rows,
+    check_unit,
+    locked,
+)
+from tlstd.validation import as_matrix as as_matrix
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,8 +63,8 @@ class SparseVector:
     size: int
 
     def __init__(self, indices: ArrayLike, values: ArrayLike, size: int) -> None:
-        size = _as_size(size)
-        index, value = _as_indices(indices, size), _as_floats(values, "values", 1)
+        size = as_size(size)
+        index, value = as_indices(indices, size), as_floats(values, "values", 1)
         if index.shape != value.shape:
             raise InvalidInputError(
                 f"a sparse vector has {index.size} indices but {value.size} values: pass one value per index"
@@ -66,23 +74,23 @@ class SparseVector:
             summed = np.zeros(index.size)
             np.add.at(summed, inverse, value)
             value = summed
-            _check_magnitude(value, "values")
+            check_magnitude(value, "values")
         kept = value != 0.0
         index, value = index[kept], value[kept]  # copies
-        _set(self, indices=_locked(index), values=_locked(value), size=size)
+        _set(self, indices=locked(index), values=locked(value), size=size)
 
     @classmethod
     def from_dense(cls, x: ArrayLike) -> SparseVector:
         """The non-zero entries of a dense vector."""
-        dense = _as_floats(x, "x", 1)
+        dense = as_floats(x, "x", 1)
         index = np.flatnonzero(dense)
-        return cls._trusted(index, dense[index], _as_size(dense.size))
+        return cls._trusted(index, dense[index], as_size(dense.size))
 
     @classmethod
     def _trusted(cls, indices: IntArray, values: FloatArray, size: int) -> SparseVector:
         """Wrap arrays that are already sorted, unique, finite, non-zero and owned by the caller."""
         self = cls.__new__(cls)
-        _set(self, indices=_locked(indices), values=_locked(values), size=size)
+        _set(self, indices=locked(indices), values=locked(values), size=size)
         return self
 
     @property
@@ -110,7 +118,6 @@ class SparseVector:
 
 Vector: TypeAlias = FloatArray | SparseVector
 VectorLike: TypeAlias = ArrayLike | SparseVector
-Matrix: TypeAlias = "FloatArray | sp.csr_array"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,11 +163,11 @@ class Transition:
         _set(
             self,
             x=as_vector(x, "x"),
-            reward=_as_reward(reward),
+            reward=as_reward(reward),
             x_next=as_vector(x_next, "x_next"),
-            discount=_as_unit(discount, "discount"),
-            trace_discount=_as_unit(trace_discount, "trace_discount"),
-            rho=_as_ratio(rho),
+            discount=as_unit(discount, "discount"),
+            trace_discount=as_unit(trace_discount, "trace_discount"),
+            rho=as_ratio(rho),
         )
         if _size(self.x) != _size(self.x_next):
             raise InvalidInputError(
@@ -199,7 +206,7 @@ class TransitionBuilder:
     """
 
     def __init__(self, gamma: float) -> None:
-        self.gamma = _as_unit(gamma, "gamma")
+        self.gamma = as_unit(gamma, "gamma")
         self._x: Vector | None = None
         self._trace_discount = 0.0
 
@@ -321,10 +328,10 @@ class Transitions:
         n_rows = matrix.shape[0]
         self._fill(
             matrix,
-            _as_indices(rows, n_rows, "rows"),
+            as_indices(rows, n_rows, "rows"),
             rewards,
             matrix,
-            _as_indices(next_rows, n_rows, "next_rows"),
+            as_indices(next_rows, n_rows, "next_rows"),
             discounts,
             trace_discounts,
             rhos,
@@ -351,11 +358,11 @@ class Transitions:
         """
         X = as_matrix(X, "X")
         n = X.shape[0]
-        ended, cut = _as_flags(terminated, "terminated", n), _as_flags(truncated, "truncated", n)
-        gammas = _as_floats(gamma, "gamma", None)
+        ended, cut = as_flags(terminated, "terminated", n), as_flags(truncated, "truncated", n)
+        gammas = as_floats(gamma, "gamma", None)
         if gammas.shape not in ((), (n,)):
             raise InvalidInputError(f"gamma has shape {gammas.shape}: pass one number, or one for each of {n} steps")
-        _check_unit(np.atleast_1d(gammas), "gamma")
+        check_unit(np.atleast_1d(gammas), "gamma")
         discounts = np.where(ended, 0.0, gammas)
         trace_discounts = np.zeros(n)
         trace_discounts[1:] = np.where(cut, 0.0, discounts)[:-1]
@@ -368,7 +375,7 @@ class Transitions:
         ``terminated=False`` means that the episode was cut off: its last step bootstraps from the last row. An episode
         of one row and no reward adds no transition.
         """
-        gamma = _as_unit(gamma, "gamma")
+        gamma = as_unit(gamma, "gamma")
         matrices: list[Matrix] = []
         reward_parts: list[FloatArray] = []
         rows, discounts, trace_discounts = [], [], []
@@ -376,7 +383,7 @@ class Transitions:
         for number, (features, rewards, terminated) in enumerate(episodes):
             X, r = (
                 as_matrix(features, f"X of episode {number}"),
-                _as_floats(rewards, f"rewards of episode {number}", None),
+                as_floats(rewards, f"rewards of episode {number}", None),
             )
             length = X.shape[0] - 1
             if not isinstance(terminated, (bool, np.bool_)):
@@ -434,10 +441,10 @@ class Transitions:
     ) -> None:
         n = rows.size
         columns: dict[str, FloatArray] = {
-            "rewards": _as_floats(rewards, "rewards", None),
-            "discounts": _as_floats(discounts, "discounts", 1),
-            "trace_discounts": _as_floats(trace_discounts, "trace_discounts", 1),
-            "rhos": np.ones(n) if rhos is None else _as_floats(rhos, "rhos", 1),
+            "rewards": as_floats(rewards, "rewards", None),
+            "discounts": as_floats(discounts, "discounts", 1),
+            "trace_discounts": as_floats(trace_discounts, "trace_discounts", 1),
+            "rhos": np.ones(n) if rhos is None else as_floats(rhos, "rhos", 1),
         }
         for name, column in (("next_rows", next_rows), *columns.items()):
             if column.ndim == 0 or column.shape[0] != n:
@@ -460,14 +467,14 @@ class Transitions:
         Called on construction, and by every ``update_many`` before it changes the model, because the arrays are
         shared with the caller.
         """
-        _check_unit(self.discounts, "discounts")
-        _check_unit(self.trace_discounts, "trace_discounts")
-        _check_magnitude(self.rewards, "rewards")
-        _check_magnitude(self.rhos, "rhos")
+        check_unit(self.discounts, "discounts")
+        check_unit(self.trace_discounts, "trace_discounts")
+        check_magnitude(self.rewards, "rewards")
+        check_magnitude(self.rhos, "rhos")
         if self.rhos.size and self.rhos.min() < 0.0:
             raise InvalidInputError(f"rhos has the value {self.rhos.min()}: importance ratios are >= 0")
-        _check_rows(self.store, self.rows, "X")
-        _check_rows(self.next_store, self.next_rows, "X_next")
+        check_rows(self.store, self.rows, "X")
+        check_rows(self.next_store, self.next_rows, "X_next")
 
     @property
     def X(self) -> Matrix:
@@ -528,46 +535,14 @@ def as_vector(x: VectorLike, name: str = "x") -> Vector:
         return x
     if sp.issparse(x):
         raise InvalidInputError(f"{name} is a scipy sparse matrix: pass SparseVector(indices, values, size)")
-    dense = _as_floats(x, name, 1)
-    return _locked(dense if isinstance(x, (list, tuple)) else dense.copy())  # anything else may share its memory
-
-
-def as_matrix(X: Any, name: str = "X") -> Matrix:
-    """Return ``X`` as a C-ordered float64 array or a canonical csr_array with int64 indices, checked."""
-    if not sp.issparse(X):
-        return np.ascontiguousarray(_as_floats(X, name, 2))
-    if X.dtype.kind not in "fiub":
-        raise InvalidInputError(f"{name} has values of type {X.dtype}: pass real numbers")
-    if X.ndim != 2:
-        raise InvalidInputError(f"{name} has shape {X.shape}: it must have 2 dimension(s)")
-    _check_sparse_structure(X, name)
-    with np.errstate(over="ignore"):
-        csr = sp.csr_array(X, dtype=np.float64)
-    if not csr.has_canonical_format or (csr.data == 0.0).any():
-        csr = csr.copy()  # indices, indptr and data may each be the caller's
-        csr.sum_duplicates()
-        csr.eliminate_zeros()
-    _check_magnitude(csr.data, name)
-    if csr.indices.dtype != np.int64 or csr.indptr.dtype != np.int64:
-        wide = sp.csr_array(csr.shape, dtype=np.float64)
-        wide.data, wide.indices, wide.indptr = (
-            csr.data,
-            csr.indices.astype(np.int64),
-            csr.indptr.astype(np.int64),
-        )
-        csr = wide
-    return csr
+    dense = as_floats(x, name, 1)
+    return locked(dense if isinstance(x, (list, tuple)) else dense.copy())  # anything else may share its memory
 
 
 def _set(instance: object, **fields: object) -> None:
     """Set fields of a frozen instance while it is being made."""
     for name, value in fields.items():
         object.__setattr__(instance, name, value)
-
-
-def _locked(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    array.flags.writeable = False
-    return array
 
 
 def _size(x: Vector) -> int:
@@ -586,162 +561,3 @@ def _take(matrix: Matrix, rows: IntArray) -> Matrix:
     if n and rows[-1] - rows[0] == n - 1 and (np.diff(rows) == 1).all():
         return matrix[int(rows[0]) : int(rows[0]) + n]
     return matrix[rows]
-
-
-def _as_size(size: object) -> int:
-    if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)) or not 1 <= size < 1 << 63:
-        raise InvalidParameterError(f"size is {size!r}: it must be a positive integer below 2**63")
-    return int(size)
-
-
-def _as_array(value: ArrayLike, name: str) -> NDArray[Any]:
-    """Return ``value`` as an array of whatever type it has."""
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise InvalidInputError(f"{name} has masked entries: fill them or leave them out")
-    try:
-        return np.asarray(value)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise InvalidInputError(f"{name} cannot be read ({error}): pass a rectangular array of numbers") from error
-
-
-def _as_floats(value: ArrayLike, name: str, ndim: int | None) -> FloatArray:
-    """Return ``value`` as float64 of ``ndim`` dimensions (any if None); finite and not too large."""
-    array = _as_array(value, name)
-    if array.dtype.kind not in "fiub":
-        raise InvalidInputError(f"{name} has values of type {array.dtype}: pass an array of real numbers")
-    if ndim is not None and array.ndim != ndim:
-        raise InvalidInputError(f"{name} has shape {array.shape}: it must have {ndim} dimension(s)")
-    with np.errstate(over="ignore"):
-        floats = array.astype(np.float64, copy=False)
-    _check_magnitude(floats, name)
-    return floats
-
-
-def _as_indices(value: ArrayLike, size: int, name: str = "indices") -> IntArray:
-    array = _as_array(value, name)
-    if array.size == 0 and array.ndim == 1:
-        return np.zeros(0, dtype=np.int64)
-    if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise InvalidInputError(f"{name} have type {array.dtype} and shape {array.shape}: pass a 1-D array of integers")
-    low, high = int(array.min()), int(array.max())
-    if low < 0 or high >= size:
-        raise InvalidInputError(f"{name} contain {low if low < 0 else high}: they must lie in [0, {size})")
-    return array.astype(np.int64, copy=False)
-
-
-def _as_flags(value: ArrayLike, name: str, n: int) -> NDArray[np.bool_]:
-    array = _as_array(value, name)
-    if array.shape != (n,) or (n and array.dtype.kind not in "biu"):
-        raise InvalidInputError(
-            f"{name} has shape {array.shape} and type {array.dtype}: pass one boolean for each of the {n} steps"
-        )
-    return array.astype(np.bool_)
-
-
-def _as_reward(reward: float | ArrayLike) -> float | FloatArray:
-    array = _as_floats(reward, "reward", None)
-    if array.ndim == 0:
-        return float(array)
-    if array.ndim != 1 or array.size == 0:
-        raise InvalidInputError(f"reward has shape {array.shape}: pass a number, or a 1-D array of one per target")
-    return float(array[0]) if array.size == 1 else _locked(array.copy())
-
-
-def _as_unit(value: object, name: str) -> float:
-    number = _as_number(value, name)
-    if not 0.0 <= number <= 1.0:
-        raise InvalidInputError(f"{name} is {value!r}: discounts lie in [0, 1]")
-    return number
-
-
-def _as_ratio(value: object) -> float:
-    number = _as_number(value, "rho")
-    if not 0.0 <= number <= MAX_MAGNITUDE:
-        raise InvalidInputError(f"rho is {value!r}: an importance ratio is a finite number >= 0")
-    return number
-
-
-def _as_number(value: object, name: str) -> float:
-    if isinstance(value, (float, int, np.integer, np.floating, np.bool_)) or (
-        isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "fiub"
-    ):
-        try:
-            return float(value)
-        except OverflowError:
-            return np.inf if value > 0 else -np.inf
-    raise InvalidInputError(f"{name} is {value!r}: pass a number")
-
-
-def _check_unit(array: FloatArray, name: str) -> None:
-    if array.size and not (array.min() >= 0.0 and array.max() <= 1.0):
-        bad = np.flatnonzero(~((array >= 0.0) & (array <= 1.0)))[0]
-        raise InvalidInputError(f"{name}[{bad}] is {array[bad]}: discounts lie in [0, 1]")
-
-
-def _check_magnitude(array: FloatArray, name: str) -> None:
-    if array.size and not (array.max() <= MAX_MAGNITUDE and array.min() >= -MAX_MAGNITUDE):
-        bad = np.flatnonzero(~(np.abs(array) <= MAX_MAGNITUDE).ravel())[0]
-        raise InvalidInputError(
-            f"{name} contains {array.ravel()[bad]} (flat position {bad}): "
-            f"values must be finite and at most {MAX_MAGNITUDE:g} in size; clean or rescale the data"
-        )
-
-
-def _check_rows(store: Matrix, rows: IntArray, name: str) -> None:
-    """Check the rows in use; where they lie close together, with what lies between them, which spares a copy."""
-    if not rows.size:
-        return
-    low, high = int(rows.min()), int(rows.max()) + 1
-    if low < 0 or high > store.shape[0]:
-        raise InvalidInputError(f"{name} has rows from {low} to {high - 1}: they must lie in [0, {store.shape[0]})")
-    together = high - low <= 4 * rows.size
-    if isinstance(store, np.ndarray):
-        _check_magnitude(store[low:high] if together else store[rows], name)
-        return
-    if together:
-        starts, stops = store.indptr[low:high], store.indptr[low + 1 : high + 1]
-    else:
-        starts, stops = store.indptr[rows], store.indptr[rows + 1]
-    lengths = stops - starts
-    if starts.min() < 0 or lengths.min() < 0 or stops.max() > min(store.indices.size, store.data.size):
-        raise InvalidInputError(f"{name} has a broken indptr: it must rise from 0 to the number of its entries")
-    ends = np.cumsum(lengths)
-    picked: slice | IntArray = slice(starts[0], stops[-1])
-    if not together:
-        picked = np.arange(ends[-1]) + np.repeat(starts - ends + lengths, lengths)
-    _check_magnitude(store.data[picked], name)
-    indices = store.indices[picked]
-    _check_range(indices, store.shape[1], name, "column")
-    rising = indices[1:] > indices[:-1]
-    rising[ends[(ends > 0) & (ends < indices.size)] - 1] = True  # from one row to the next they need not rise
-    if not rising.all():
-        raise InvalidInputError(f"{name} has column indices that do not rise within a row: call sum_duplicates()")
-
-
-def _check_range(indices: NDArray[Any], size: int, name: str, axis: str) -> None:
-    if indices.size and (indices.min() < 0 or indices.max() >= size):
-        raise InvalidInputError(
-            f"{name} has {axis} indices from {indices.min()} to {indices.max()}: they must lie in [0, {size})"
-        )
-
-
-def _check_sparse_structure(X: Any, name: str) -> None:
-    """Refuse sparse arrays put together by hand that do not hang together: SciPy would read past their ends."""
-    if X.format == "coo":
-        for indices, size, axis in ((X.row, X.shape[0], "row"), (X.col, X.shape[1], "column")):
-            if indices.size != X.data.size:
-                raise InvalidInputError(f"{name} has {indices.size} {axis} indices and {X.data.size} values")
-            _check_range(indices, size, name, axis)
-    if X.format not in ("csr", "csc", "bsr"):
-        return
-    major, minor, axis = (*X.shape, "column") if X.format != "csc" else (*X.shape[::-1], "row")
-    if X.format == "bsr":
-        major, minor, axis = major // X.blocksize[0], minor // X.blocksize[1], "block column"
-    indptr, indices, n_values = X.indptr, X.indices, len(X.data)
-    if indptr.size != major + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
-        raise InvalidInputError(f"{name} has a broken indptr: it must rise from 0 in {major + 1} entries")
-    if indices.size < indptr[-1] or n_values < indptr[-1]:
-        raise InvalidInputError(
-            f"{name} has {indices.size} indices and {n_values} values where its indptr needs {indptr[-1]}"
-        )
-    _check_range(indices[: indptr[-1]], minor, name, axis)
