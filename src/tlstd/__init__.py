@@ -1,6 +1,6 @@
 """Incremental truncated LSTD: value functions from a stream or a log of experience.
 
-The sample efficiency of least squares at close to the cost of TD. Start with :class:`TLSTD` and
+The sample efficiency of least squares in O(features x rank) memory. Start with :class:`TLSTD` and
 :class:`TransitionBuilder` (stepping an environment) or :class:`Transitions` (arrays and logs).
 """
 
@@ -17,12 +17,23 @@ if TYPE_CHECKING:
     from tlstd.errors import CapacityError as CapacityError
     from tlstd.errors import InvalidInputError as InvalidInputError
     from tlstd.errors import InvalidParameterError as InvalidParameterError
+    from tlstd.errors import StateError as StateError
     from tlstd.errors import TlstdError as TlstdError
+    from tlstd.estimators.atd import ATD as ATD
     from tlstd.estimators.base import Estimator as Estimator
+    from tlstd.estimators.ilstd import ILSTD as ILSTD
     from tlstd.estimators.lstd import LSTD as LSTD
+    from tlstd.estimators.step_sizes import Decay as Decay
+    from tlstd.estimators.td import TD as TD
     from tlstd.estimators.tlstd import TLSTD as TLSTD
+    from tlstd.estimators.true_online_td import TrueOnlineTD as TrueOnlineTD
+    from tlstd.features.combine import Concatenate as Concatenate
+    from tlstd.features.combine import FeatureMap as FeatureMap
+    from tlstd.features.combine import StateAction as StateAction
+    from tlstd.features.fourier import Fourier as Fourier
     from tlstd.features.rbf import RBF as RBF
     from tlstd.features.tile_coding import TileCoder as TileCoder
+    from tlstd.state import load as load
     from tlstd.types import SparseVector as SparseVector
     from tlstd.types import Transition as Transition
     from tlstd.types import TransitionBuilder as TransitionBuilder
@@ -31,14 +42,24 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "ATD": "estimators.atd",
+    "Decay": "estimators.step_sizes",
+    "ILSTD": "estimators.ilstd",
+    "TD": "estimators.td",
+    "TrueOnlineTD": "estimators.true_online_td",
     "CapacityError": "errors",
+    "Concatenate": "features.combine",
     "Estimator": "estimators.base",
+    "FeatureMap": "features.combine",
+    "Fourier": "features.fourier",
     "InvalidInputError": "errors",
     "InvalidParameterError": "errors",
     "LSTD": "estimators.lstd",
     "MarkovRewardProcess": "domains.mdp",
     "RBF": "features.rbf",
     "SparseVector": "types",
+    "StateError": "errors",
+    "StateAction": "features.combine",
     "TLSTD": "estimators.tlstd",
     "TileCoder": "features.tile_coding",
     "TlstdError": "errors",
@@ -47,6 +68,7 @@ _HOME = {
     "Transitions": "types",
     "boyan_chain": "domains.boyan_chain",
     "garnet": "domains.garnet",
+    "load": "state",
     "random_walk": "domains.random_walk",
 }
 __all__ = sorted(_HOME)

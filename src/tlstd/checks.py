@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeAlias
@@ -15,8 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from tlstd.errors import TlstdError
+from tlstd.errors import StateError, TlstdError
 from tlstd.estimators.base import Estimator
+from tlstd.state import load
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 
 Factory: TypeAlias = Callable[..., Any]
@@ -254,7 +257,7 @@ def check_unusual_but_valid_input(factory: Factory) -> None:
     assert np.isfinite(tiny.weights).all(), "subnormal features give weights that are not finite"
     tiny.update_many(_stream(40))
     reference = factory(N_FEATURES)
-    reference.update(Transition(plain * 0.0, 0.0, plain * 0.0, discount=0.5, trace_discount=0.5))
+    reference.update(Transition(plain * 1e-200, 0.0, plain * 1e-200, discount=0.5, trace_discount=0.5))
     reference.update_many(_stream(40))
     _assert_close(tiny.weights, reference.weights, 1e-8, "subnormal features do not act like zeros")
 
@@ -307,6 +310,31 @@ def check_targets_are_independent(factory: Factory) -> None:
         )
 
 
+def check_save_and_load(factory: Factory) -> None:
+    """A model saved in mid-stream goes on as if never stopped, bit for bit. (Passed over if it has no ``save``.)"""
+    for n_steps in (0, 1, 37, 90):
+        model = factory(N_FEATURES)
+        if not hasattr(model, "save"):
+            return
+        model.update_many(_stream(n_steps))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model")
+            try:
+                model.save(path)
+                twin = load(path)
+            except StateError as error:
+                raise AssertionError(f"after {n_steps} steps it cannot be saved and loaded: {error}") from error
+        for more in (_stream(0), _stream(30, seed=1), _stream(200, seed=2)):
+            for m in (model, twin):
+                for t in more[:30]:
+                    m.update(t)
+                m.update_many(more[30:])
+            assert twin.n_updates == model.n_updates, f"n_updates is {twin.n_updates}, not {model.n_updates}"
+            x = np.asarray(_stream(1, seed=3).X)[0]
+            assert twin.predict(x) == model.predict(x), f"saved after {n_steps} steps and loaded, it predicts otherwise"
+            assert np.array_equal(twin.weights, model.weights), f"saved after {n_steps} steps, it has other weights"
+
+
 CHECKS: tuple[Callable[[Factory], None], ...] = (
     check_starts_finite,
     check_update_many_is_repeated_update,
@@ -323,6 +351,7 @@ CHECKS: tuple[Callable[[Factory], None], ...] = (
     check_unusual_but_valid_input,
     check_bad_input_changes_nothing,
     check_targets_are_independent,
+    check_save_and_load,
 )
 
 

@@ -15,3 +15,7 @@ class InvalidInputError(TlstdError, ValueError):
 
 class CapacityError(TlstdError, MemoryError):
     """The request would need more memory than is sensible. The model is unchanged."""
+
+
+class StateError(TlstdError, ValueError):
+    """A file that is not a whole, sound saved model, or a model that cannot be saved. Nothing has changed."""

@@ -26,6 +26,32 @@ def test_paper_sizes() -> None:
     assert_allclose(rbf.encode([-1.2, -0.07])[[0, 1, 32, 33]], np.exp(-np.array([0, 1, 1, 2]) / 3.72**2), rtol=1e-12)
 
 
+def test_both_conventions_by_hand() -> None:
+    """One width from the centre: exp(−1) without the ½, exp(−½) with it. Two widths: exp(−4) and exp(−2)."""
+    for convention, exponents in (("paper", [0, -1, -4]), ("gaussian", [0, -0.5, -2])):
+        rbf = RBF([0.0], [4.0], grid=3, width=0.5, convention=convention)  # type: ignore[arg-type]
+        assert rbf.convention == convention
+        assert_allclose(rbf.encode([0.0]), np.exp(exponents), rtol=1e-15)
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {"width": 0.3},
+    {"width": 0.3, "convention": "paper"},
+    {"width": 0.3 * np.sqrt(2.0)},
+    {"width": 0.3, "convention": "gaussian"},
+]
+
+
+def test_the_paper_convention_is_the_default_and_root_two_relates_them() -> None:
+    states = np.random.default_rng(1).uniform(size=(50, 2))
+    default, paper, wide, gaussian = (
+        RBF([0.0, 0.0], [1.0, 1.0], grid=(4, 3), **options).encode_many(states) for options in OPTIONS
+    )
+    assert_array_equal(default, paper)
+    assert_allclose(gaussian, wide, rtol=1e-13)
+    assert_allclose(gaussian**2, paper, rtol=1e-13)
+
+
 @pytest.mark.parametrize("bias", [False, True])
 def test_encode_many_is_encode_by_rows_and_the_formula(bias: bool) -> None:
     low, high, width = np.array([-1.0, 0.0, 5.0]), np.array([2.0, 0.1, 9.0]), np.array([0.3, 0.2, 0.5])
@@ -62,6 +88,7 @@ def test_no_states() -> None:
         ({"width": [0.1, -0.1]}, r"width is \[0\.1, -0\.1\]"),
         ({"width": [0.1, 0.1, 0.1]}, r"width is \[0\.1, 0\.1, 0\.1\]: .* or 2 of them"),
         ({"width": np.nan}, "width is nan"),
+        ({"convention": "normal"}, r"convention is 'normal': pass \"paper\" .* or \"gaussian\""),
     ],
 )
 def test_bad_parameters(changes: dict[str, Any], message: str) -> None:

@@ -283,7 +283,7 @@ class TestBlocks:
     def test_first_vector_as_it_was(self) -> None:
         S = random_S(np.random.default_rng(6), 9, 2)
         for block in self.blocks(S, None):
-            assert_allclose(block.sparse_first(9), S[:, 0], rtol=1e-14)
+            assert_allclose(block.first_vector(9), S[:, 0], rtol=1e-14)
 
     def test_gram_and_projections_are_computed_once(self) -> None:
         rng = np.random.default_rng(7)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
-from tlstd.errors import CapacityError, InvalidInputError
+from tlstd import container
+from tlstd.errors import CapacityError, InvalidInputError, StateError, TlstdError
 from tlstd.estimators import parameters
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.types import (
@@ -70,6 +73,21 @@ class LinearEstimator(ABC):
 
     A subclass learns from a checked batch (``_learn``) and says its weights (``_solve``); it may refuse a batch
     before anything changes (``_admit``) and answer single predictions in a cheaper way (``_predict_vector``).
+
+    To be saved, a subclass keeps each constructor argument in an attribute of the same name (or says otherwise in
+    ``_parameters`` and ``_made``), says in ``_state`` what else later results depend on, and takes it back in
+    ``_restore``; its class is named in ``tlstd.estimators.registry.CLASSES``. With a part that can do both::
+
+        def _state(self):
+            return {"system": self._system.state()}
+
+        def _restore(self, saved):
+            self._system.restore(saved.part("system"))
+            self._check_count(saved, self._system.n_samples)
+
+    Caches are not saved: a read is a function of the state, to the bit. ``_restore`` believes nothing: every number
+    is taken with its range, every array with its shape (see :class:`tlstd.container.Saved`), above all what kernels use
+    as an index, and nothing is allocated that is larger than what was in the file.
     """
 
     def __init__(self, n_features: int, *, lambda_: float, n_targets: int) -> None:
@@ -101,14 +119,16 @@ class LinearEstimator(ABC):
     def _take(self, data: Transition | Transitions, batch: Batch) -> None:
         if data.n_features != self.n_features:
             raise InvalidInputError(
-                f"the features have size {data.n_features} but this model has n_features={self.n_features}"
-            )
-        if data.n_targets != self.n_targets:
-            raise InvalidInputError(
-                f"there are {data.n_targets} reward(s) a step but this model has n_targets={self.n_targets}"
+                f"the features have size {data.n_features} but this model has n_features={self.n_features}: "
+                "encode with the map that the model was made for"
             )
         if len(batch) == 0:
             return
+        if data.n_targets != self.n_targets:
+            raise InvalidInputError(
+                f"there are {data.n_targets} reward(s) a step but this model has n_targets={self.n_targets}: pass one "
+                "reward per target"
+            )
         bound = self._bounded_trace(batch)
         self._admit(batch)
         self._learn(batch)
@@ -145,6 +165,60 @@ class LinearEstimator(ABC):
     @abstractmethod
     def _solve(self) -> tuple[IntArray, FloatArray]:
         """Ids of the features with a weight, and their weights (n, n_targets)."""
+
+    # --- saving -----------------------------------------------------------------------------------------------------
+
+    def save(self, path: container.Path) -> None:
+        """Write the model to a file, for :func:`tlstd.load`; parameters, samples waiting in buffers and all.
+
+        A file of that name stays whole until the new one is complete and on the disk, whatever happens. A model
+        that has diverged (something is not finite) raises :class:`~tlstd.StateError`.
+        """
+        state = {"n_updates": self.n_updates, "trace_bound": self._trace_bound, "model": self._state()}
+        container.write(path, type(self).__name__, self._parameters(), state)
+
+    @classmethod
+    def _loaded(cls, contents: container.Contents) -> LinearEstimator:
+        """Make a model from the contents of a file; raises StateError if they do not make one."""
+        cls._check_sizes(contents.parameters, contents.saved.part("model"))
+        try:
+            model = cls._made(contents.parameters)
+        except (TlstdError, TypeError, ValueError, OverflowError, MemoryError) as error:
+            raise StateError(f"its parameters are not those of {cls.__name__}: {str(error)[:200]}") from error
+        if container.canonical(model._parameters()) != container.canonical(contents.parameters):
+            raise StateError(f"its parameters are not as {cls.__name__} writes them")
+        saved = contents.saved
+        model.n_updates = saved.integer("n_updates")
+        model._trace_bound = saved.real("trace_bound", low=0.0, high=MAX_MAGNITUDE)
+        model._restore(saved.part("model"))
+        saved.finish()
+        return model
+
+    def _parameters(self) -> dict[str, Any]:
+        """The constructor's arguments, as JSON can hold them."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    @classmethod
+    def _made(cls, parameters: Mapping[str, Any]) -> LinearEstimator:
+        """A fresh model with the arguments of ``_parameters``."""
+        return cls(**parameters)
+
+    @classmethod  # noqa: B027 - most constructors allocate nothing
+    def _check_sizes(cls, parameters: Mapping[str, Any], saved: container.Saved) -> None:
+        """Raise StateError if the constructor would allocate more for these parameters than was saved."""
+
+    def _state(self) -> container.State:
+        """What later results depend on, apart from parameters."""
+        raise StateError(f"{type(self).__name__} cannot be saved: give it the methods _state and _restore")
+
+    def _restore(self, saved: container.Saved) -> None:
+        """Take over what ``_state`` said, checked, in a fresh model; raises StateError. ``n_updates`` is known."""
+        raise StateError(f"{type(self).__name__} cannot be loaded: give it the methods _state and _restore")
+
+    def _check_count(self, saved: container.Saved, n_samples: int) -> None:
+        """Raise StateError if a part of the model has seen another number of samples than the model."""
+        if n_samples != self.n_updates:
+            raise saved.error("system", f"has {n_samples} samples where the model has {self.n_updates} updates")
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -211,7 +285,10 @@ class LinearEstimator(ABC):
 
     def _check_width(self, n_features: int) -> None:
         if n_features != self.n_features:
-            raise InvalidInputError(f"x has {n_features} features but this model has n_features={self.n_features}")
+            raise InvalidInputError(
+                f"x has {n_features} features but this model has n_features={self.n_features}: encode it with the "
+                "map that the model was made for"
+            )
 
     def _predict_vector(self, x: Vector) -> FloatArray:
         ids, weights = self._solution()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators import parameters
 from tlstd.estimators.base import LinearEstimator
@@ -125,3 +126,10 @@ class LSTD(LinearEstimator):
             return ids, self._system.solve(self.rcond)
         A, b = self._system.averaged()
         return ids, solve_truncated(A, b, rcond=self.rcond, tikhonov=self.tikhonov)
+
+    def _state(self) -> State:
+        return {"system": self._system.state()}
+
+    def _restore(self, saved: Saved) -> None:
+        self._system.restore(saved.part("system"))
+        self._check_count(saved, self._system.n_samples)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tlstd.estimators.atd import ATD
 from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.ilstd import ILSTD
 from tlstd.estimators.lstd import LSTD
+from tlstd.estimators.step_sizes import Decay
+from tlstd.estimators.td import TD
 from tlstd.estimators.tlstd import TLSTD
+from tlstd.estimators.true_online_td import TrueOnlineTD
 
 Factory = Callable[..., LinearEstimator]
 
@@ -18,5 +23,19 @@ ESTIMATORS: dict[str, Factory] = {
     "TLSTD (replacing)": lambda n_features, **options: TLSTD(
         n_features, n_features, lambda_=0.7, trace="replacing", **options
     ),
+    "TD": lambda n_features, **options: TD(n_features, step_size=0.05, lambda_=0.7, **options),
+    "TD (replacing)": lambda n_features, **options: TD(
+        n_features, step_size=0.05, lambda_=0.7, trace="replacing", **options
+    ),
+    "TrueOnlineTD": lambda n_features, **options: TrueOnlineTD(n_features, step_size=0.05, lambda_=0.7, **options),
+    "ILSTD": lambda n_features, **options: ILSTD(
+        n_features, step_size=Decay(0.1, 10), lambda_=0.7, coordinates_per_step=2, **options
+    ),
+    "ATD": lambda n_features, **options: ATD(
+        n_features, n_features // 2, step_size=Decay(1.0, 10), lambda_=0.7, eta=0.01, **options
+    ),
 }
 """Typical instances, made from the number of features; the contract suite runs on each of them."""
+
+CLASSES: dict[str, type[LinearEstimator]] = {cls.__name__: cls for cls in (ATD, ILSTD, LSTD, TD, TLSTD, TrueOnlineTD)}
+"""The classes whose saved models :func:`tlstd.load` can read, by the name in the file."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tlstd.container import Saved, State
 from tlstd.estimators import parameters
 from tlstd.estimators.base import LinearEstimator
 from tlstd.linalg.batch import Batch, vector_arrays
@@ -141,3 +142,10 @@ class TLSTD(LinearEstimator):
             return np.zeros(self.n_targets)
         indices, values = vector_arrays(x)
         return self._system.predict(self._read(), indices, values)
+
+    def _state(self) -> State:
+        return {"system": self._system.state()}
+
+    def _restore(self, saved: Saved) -> None:
+        self._system.restore(saved.part("system"))
+        self._check_count(saved, self._system.n_samples)

@@ -15,6 +15,7 @@ from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.features.rbf import RBF
+from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, Transitions
 
 if TYPE_CHECKING:
@@ -59,10 +60,11 @@ def _learn(name: str, model: LinearEstimator, stream: Transitions, X: FloatArray
     errors, seconds, start = [], 0.0, 0
     values = np.zeros_like(truth)
     for stop in (c for c in CHECKPOINTS if c <= len(stream)):
-        begin = time.process_time()
-        model.update_many(stream[start:stop])
-        values = model.predict(X)
-        seconds += time.process_time() - begin
+        with one_thread():  # CPU time would add up what a second BLAS thread spends waiting
+            begin = time.process_time()
+            model.update_many(stream[start:stop])
+            values = model.predict(X)
+            seconds += time.process_time() - begin
         errors.append(float(np.sqrt(np.mean((values - truth) ** 2))))
         start = stop
     return Result(name, errors, seconds, 1e-6 * model.nbytes, values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,9 +17,11 @@ class RBF:
     """Gaussian bumps centred on a regular grid over a box.
 
     φ_c(s) = exp(−Σ_i ((s_i − c_i) / w_i)²) with w_i = ``width`` · (high_i − low_i): no factor ½ and no
-    normalisation. The centres are on a grid that includes the edges of the box; features are ordered with the last
-    dimension of the grid running fastest, and the bias, if any, comes last. States outside the box count as on its
-    edge.
+    normalisation. That is the paper's ``convention``; the other one, "gaussian", is that of the normal density,
+    φ_c(s) = exp(−½ Σ_i ((s_i − c_i) / w_i)²), where w_i is the standard deviation: √2 wider at the same ``width``.
+
+    The centres are on a grid that includes the edges of the box; features are ordered with the last dimension of the
+    grid running fastest, and the bias, if any, comes last. States outside the box count as on its edge.
 
     Parameters
     ----------
@@ -30,6 +33,8 @@ class RBF:
         Width as a fraction of the range.
     bias : bool
         Whether there is one more feature that is always 1.
+    convention : "paper" or "gaussian"
+        What ``width`` means: where a bump has fallen to exp(−1), or its standard deviation, where it is at exp(−½).
 
     Attributes
     ----------
@@ -55,6 +60,8 @@ class RBF:
     array([0.3679, 1. , 0.3679, 1. ])
     >>> rbf.encode_many([[1.0], [3.0]]).shape
     (2, 4)
+    >>> RBF([0.0], [2.0], grid=3, width=0.5, convention="gaussian").encode([1.0]).round(4)    # exp(−½), 1, exp(−½)
+    array([0.6065, 1. , 0.6065])
     """
 
     def __init__(
@@ -65,11 +72,17 @@ class RBF:
         grid: int | Sequence[int],
         width: float | Sequence[float],
         bias: bool = False,
+        convention: Literal["paper", "gaussian"] = "paper",
     ) -> None:
         self.low, self.high = _box(low, high)
         self.grid = _grid(grid, self.low.size)
         self.width = _width(width, self.low.size)
         self.bias = bool(bias)
+        if convention not in ("paper", "gaussian"):
+            raise InvalidParameterError(
+                f'convention is {convention!r}: pass "paper" (no ½ in the exponent) or "gaussian" (with ½)'
+            )
+        self.convention = convention
         self.n_features = math.prod(self.grid) + self.bias
         self._axes = [np.linspace(a, b, n) for a, b, n in zip(self.low, self.high, self.grid, strict=True)]
 
@@ -92,8 +105,9 @@ class RBF:
         encoded = np.empty((len(array), self.n_features))
         product = np.ones((len(array), 1))
         scale = self.width * (self.high - self.low)
+        factor = -1.0 if self.convention == "paper" else -0.5
         for i, axis in enumerate(self._axes):
-            bump = np.exp(-(((array[:, i, None] - axis) / scale[i]) ** 2))
+            bump = np.exp(factor * ((array[:, i, None] - axis) / scale[i]) ** 2)
             product = (product[:, :, None] * bump[:, None, :]).reshape(len(array), product.shape[1] * axis.size)
         encoded[:, : product.shape[1]] = product
         encoded[:, product.shape[1] :] = 1.0
@@ -101,7 +115,8 @@ class RBF:
 
     def __repr__(self) -> str:
         grid = "×".join(str(n) for n in self.grid)
-        return f"RBF({grid} centres, width={self.width.tolist()}, bias={self.bias}: {self.n_features} features)"
+        width = f"width={self.width.tolist()} ({self.convention})"
+        return f"RBF({grid} centres, {width}, bias={self.bias}: {self.n_features} features)"
 
 
 def _box(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -22,10 +22,12 @@ class TileCoder:
     1. u_i = (s_i − low_i) / (high_i − low_i), clipped to [0, 1]: states outside the box count as on its edge;
     2. in tiling j, the coordinate is k_i = ⌊(u_i + j / (N n_i)) (n_i − 1)⌋, from 0 to n_i − 1 (the largest shift is
        below one tile width, so clipping it changes nothing but rounding);
-    3. the feature's index is j·(n_1 ⋯ n_D) plus the position of (k_1, …, k_D) with the last dimension running fastest.
+    3. the feature's index is j·(n_1 ⋯ n_D) plus the position of (k_1, …, k_D) with the last dimension running fastest;
+       or, with ``hash_size``, a hash of (j, k_1, …, k_D) in [0, hash_size).
 
     The bias, if any, has the last index. Dimensions with one tile are ignored. Tiles are closed below, open above;
     where a state lies on a boundary up to rounding, rounding decides. All tilings are shifted along one diagonal.
+    ``docs/features.md`` has a picture.
 
     Parameters
     ----------
@@ -35,24 +37,37 @@ class TileCoder:
         Tiles per dimension, the same in all dimensions if one number.
     tilings : int >= 1
     bias : bool
-        Whether there is one more feature that is always active.
+        Whether there is one more feature that is always active. It is never hashed.
+    hash_size : int >= 1, optional
+        Hash the tiles into this many features. The number of tiles then has no limit: 10 dimensions of 100 tiles are
+        fine. Left out, every tile has an index of its own.
 
     Attributes
     ----------
     n_features : int
-        ``tilings`` × product of ``tiles`` (+ 1).
+        ``tilings`` × product of ``tiles``, or ``hash_size`` (+ 1).
     n_active : int
-        Non-zeros of every vector: ``tilings`` (+ 1).
+        Active features of every state: ``tilings`` (+ 1).
 
     Notes
     -----
-    O(D · tilings) time per state, no memory beyond the result. Gehring, Pan & White (2016) print only the counts
-    (10 tilings of 10×10); width and shift are those of the first author's older code [G], the direction of the shift is
-    our choice [OC]: downwards, the n tiles of every tiling cover the box.
+    O(D · tilings) time per state, compiled; no memory beyond the result. The first call in a process loads numba, and
+    the first call ever compiles.
+
+    Hashing: with mix the output function of SplitMix64 on 64 bits without sign, h = mix(j), then h ← mix(h xor k_i) for
+    i = 1, …, D, and the index is h modulo ``hash_size``. It depends on nothing else, so it is the same on every
+    machine and in every run. Tiles that share an index cannot be told apart. Two active tiles of *one* state
+    collide with probability about 1/hash_size per pair; then their ones add up, so that the features of every state
+    sum to ``n_active`` but fewer than that may be non-zero.
+
+    Gehring, Pan & White (2016) print only the counts (10 tilings of 10×10); width and shift are those of the first
+    author's older code [G], the direction of the shift is our choice [OC]: downwards, the n tiles of every tiling
+    cover the box. The hash is our choice [OC].
 
     References
     ----------
     R. S. Sutton, A. G. Barto, "Reinforcement Learning", 2nd edition, section 9.5.4.
+    G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014 (SplitMix64).
 
     Example
     -------
@@ -63,41 +78,69 @@ class TileCoder:
     array([ 34, 134, 234, 334, 434, 534, 645, 745, 845, 945])
     >>> coder.encode_many([[-0.5, 0.0], [0.6, 0.07]]).shape
     (2, 1000)
+
+    Ten dimensions of 100 tiles, hashed:
+
+    >>> coder = TileCoder([0.0] * 10, [1.0] * 10, tiles=100, tilings=4, hash_size=2**20, bias=True)
+    >>> coder.indices([[0.5] * 10])
+    array([[ 611767,  410465,  531192,  427449, 1048576]])
     """
 
     def __init__(
-        self, low: ArrayLike, high: ArrayLike, *, tiles: int | Sequence[int], tilings: int, bias: bool = False
+        self,
+        low: ArrayLike,
+        high: ArrayLike,
+        *,
+        tiles: int | Sequence[int],
+        tilings: int,
+        bias: bool = False,
+        hash_size: int | None = None,
     ) -> None:
         self.low, self.high = _box(low, high)
         self.tiles = _per_dimension(tiles, "tiles", self.low.size)
         if not _is_count(tilings):
             raise InvalidParameterError(f"tilings is {tilings!r}: pass an integer >= 1")
+        if hash_size is not None and not (_is_count(hash_size) and hash_size < 2**63 - 1):
+            raise InvalidParameterError(f"hash_size is {hash_size!r}: pass an integer from 1 to 2**63 - 2")
         self.tilings = int(tilings)
         self.bias = bool(bias)
-        tiles_per_tiling = math.prod(self.tiles)
+        self.hash_size = None if hash_size is None else int(hash_size)
         self.n_active = self.tilings + self.bias
-        self.n_features = self.tilings * tiles_per_tiling + self.bias
-        if self.n_features >= 2**63:
-            raise InvalidParameterError(
-                f"tiles={tiles!r} and tilings={tilings!r} make {self.n_features} features, more than 64-bit indices "
-                "can count: use fewer tiles or dimensions"
-            )
-        self._first = np.arange(self.tilings, dtype=np.int64) * tiles_per_tiling
+        if self.hash_size is None:
+            self.n_features = self.tilings * math.prod(self.tiles) + self.bias
+            if self.n_features >= 2**63:
+                raise InvalidParameterError(
+                    f"tiles={tiles!r} and tilings={tilings!r} make {self.n_features} features, more than 64-bit "
+                    "indices can count: use fewer tiles or dimensions, or hash them into hash_size features"
+                )
+        else:
+            self.n_features = self.hash_size + self.bias
+            if self.tilings * max(self.tiles) > 2**53:
+                raise InvalidParameterError(
+                    f"tiles={tiles!r} and tilings={tilings!r} divide a range finer than floating-point numbers can "
+                    "tell apart: keep tilings times tiles per dimension within 2**53"
+                )
+        self._counts = np.array(self.tiles, dtype=np.int64)
 
     def indices(self, states: ArrayLike) -> IntArray:
-        """Indices of the active features, (N, n_active), rising along each row."""
-        u = (_as_states(states, self.low.size).clip(self.low, self.high) - self.low) / (self.high - self.low)
-        index = np.zeros((len(u), self.tilings), dtype=np.int64)
-        for i, n in enumerate(self.tiles):
-            shift = np.arange(self.tilings) / (self.tilings * n)
-            tile = ((u[:, i, None] + shift) * (n - 1)).astype(np.int64)  # non-negative: truncation is the floor
-            np.minimum(tile, n - 1, out=tile)
-            index *= n
-            index += tile
-        index += self._first
-        if not self.bias:
-            return index
-        return np.column_stack([index, np.full(len(u), self.n_features - 1)])
+        """Indices of the active features, (N, n_active): tiling by tiling, then the bias.
+
+        They rise along each row, except when hashing: then they come in any order and may repeat.
+        """
+        from tlstd.kernels import tiles as kernels  # here, so that making a coder does not load numba
+
+        array = _as_states(states, self.low.size)
+        index = np.empty((len(array), self.n_active), dtype=np.int64)
+        index[:, self.tilings :] = self.n_features - 1
+        if self.hash_size is None:
+            bad = kernels.tile_indices(array, self.low, self.high, self._counts, self.tilings, index)
+        else:
+            bad = kernels.hashed_tile_indices(
+                array, self.low, self.high, self._counts, self.tilings, self.hash_size, index
+            )
+        if bad >= 0:
+            raise InvalidInputError(f"state {bad} is {array[bad].tolist()}: a state that is not a number has no tile")
+        return index
 
     def encode(self, state: ArrayLike) -> SparseVector:
         """Features of one state (D,)."""
@@ -105,14 +148,22 @@ class TileCoder:
         return SparseVector(index, np.ones(self.n_active), self.n_features)
 
     def encode_many(self, states: ArrayLike) -> sp.csr_array:
-        """Features of states (N, D), as a canonical csr_array of shape (N, n_features)."""
+        """Features of states (N, D), as a canonical csr_array of shape (N, n_features) with 64-bit indices."""
         index = self.indices(states)
-        indptr = np.arange(0, index.size + 1, self.n_active)
-        return sp.csr_array((np.ones(index.size), index.ravel(), indptr), shape=(len(index), self.n_features))
+        X = sp.csr_array((len(index), self.n_features), dtype=np.float64)
+        # set, not passed: the constructor would search the indices for a smaller type, and estimators use 64 bits
+        X.indptr = np.arange(0, index.size + 1, self.n_active)
+        X.indices, X.data = index.ravel(), np.ones(index.size)
+        if self.hash_size is None:
+            X.has_canonical_format = True
+        else:
+            X.sum_duplicates()
+        return X
 
     def __repr__(self) -> str:
         tiles = "×".join(str(n) for n in self.tiles)
-        return f"TileCoder({self.tilings} tilings of {tiles}, bias={self.bias}: {self.n_features} features)"
+        hashed = "" if self.hash_size is None else f", hash_size={self.hash_size}"
+        return f"TileCoder({self.tilings} tilings of {tiles}{hashed}, bias={self.bias}: {self.n_features} features)"
 
 
 def _box(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -120,11 +171,12 @@ def _box(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
     bottom, top = np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
     if bottom.ndim != 1 or bottom.size == 0 or bottom.shape != top.shape:
         raise InvalidParameterError(f"low and high have shapes {bottom.shape} and {top.shape}: pass (D,) for both")
-    good = np.isfinite(bottom) & np.isfinite(top) & (bottom < top)
+    with np.errstate(over="ignore", invalid="ignore"):
+        good = np.isfinite(top - bottom) & (bottom < top)
     if not good.all():
         i = int(np.flatnonzero(~good)[0])
         raise InvalidParameterError(
-            f"low[{i}] is {bottom[i]} and high[{i}] is {top[i]}: the box needs finite bounds with low < high"
+            f"low[{i}] is {bottom[i]} and high[{i}] is {top[i]}: the box needs a finite range with low < high"
         )
     bottom.flags.writeable = top.flags.writeable = False
     return bottom, top
@@ -149,10 +201,8 @@ def _as_state(state: ArrayLike, n_dimensions: int) -> FloatArray:
 
 
 def _as_states(states: ArrayLike, n_dimensions: int) -> FloatArray:
+    """Return states as a C-ordered, writeable array (the one kind that is compiled for), not searched for NaN."""
     array = np.asarray(states, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != n_dimensions:
         raise InvalidInputError(f"states have shape {array.shape}: pass (N, {n_dimensions})")
-    if np.isnan(array).any():
-        row = int(np.flatnonzero(np.isnan(array).any(axis=1))[0])
-        raise InvalidInputError(f"state {row} is {array[row].tolist()}: a state that is not a number has no tile")
-    return array
+    return np.require(array, requirements=["C", "W"])

@@ -105,19 +105,23 @@ def _replaced(vals, rows, start, stop, decay, rho, trace, stamps, clock):
     epoch, scale = clock[0], clock[1]
     before = decay * scale
     new_scale = before * rho
-    alive = new_scale != 0.0
-    if alive and not 1e-100 < new_scale < 1e100:
-        for i in range(trace.size):
-            trace[i] *= new_scale
-        before, new_scale = 1.0 / rho, 1.0
     new_epoch = epoch
-    if not alive:
-        new_epoch, new_scale = epoch + 1.0, 1.0
     for e in range(start, stop):
         row, x = rows[e], vals[e]
         if stamps[row] == epoch:
-            vals[e] -= before * trace[row]
-        trace[row] = rho * x / new_scale
+            vals[e] = x - before * trace[row]
+        trace[row] = x
+        stamps[row] = -1.0  # its new value follows below
+    if new_scale == 0.0:
+        new_epoch, new_scale = epoch + 1.0, 1.0
+    elif not 1e-100 < new_scale < 1e100:
+        for i in range(trace.size):
+            if stamps[i] != -1.0:
+                trace[i] *= new_scale
+        new_scale = 1.0
+    for e in range(start, stop):
+        row = rows[e]
+        trace[row] = rho * trace[row] / new_scale
         stamps[row] = new_epoch
     clock[0], clock[1] = new_epoch, new_scale
 
@@ -279,6 +283,29 @@ def overlaps(indptr, rows, vals, count, x_rows, x_vals, scratch, out):
     for e in range(x_rows.size):
         if x_rows[e] >= 0:
             scratch[x_rows[e]] = 0.0
+
+
+@kernel
+def combination_residuals(indptr, rows, vals, wanted, picked, M, scratch, out):
+    """out[j] = ‖s_{wanted[j]} - Σ_i M[i, j] s_{picked[i]}‖, over the non-zeros alone."""
+    for j in range(wanted.size):
+        w = wanted[j]
+        for e in range(indptr[w], indptr[w + 1]):
+            scratch[rows[e]] = vals[e]
+        for i in range(picked.size):
+            if M[i, j] != 0.0:
+                for e in range(indptr[picked[i]], indptr[picked[i] + 1]):
+                    scratch[rows[e]] -= M[i, j] * vals[e]
+        total = 0.0
+        for e in range(indptr[w], indptr[w + 1]):
+            total += scratch[rows[e]] ** 2
+            scratch[rows[e]] = 0.0
+        for i in range(picked.size):
+            if M[i, j] != 0.0:
+                for e in range(indptr[picked[i]], indptr[picked[i] + 1]):
+                    total += scratch[rows[e]] ** 2
+                    scratch[rows[e]] = 0.0
+        out[j] = np.sqrt(total)
 
 
 @kernel

@@ -10,9 +10,17 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
 from tlstd.types import FloatArray, IntArray
+
+_LONGEST = 1e110
+"""Length that no vector reaches whose entries are within the limits of the inputs."""
+
+_UNIT = 1e-10
+"""Deviation from length one that no saved unit vector has."""
 
 
 class SparseBlock:
@@ -25,7 +33,9 @@ class SparseBlock:
         self.norms: FloatArray = np.zeros(capacity)
         self.count = 0
         self.head: FloatArray | None = None
-        self._gram: FloatArray = np.zeros((capacity, capacity))
+        self.dependent: NDArray[np.bool_] = np.zeros(capacity, dtype=np.bool_)
+        """Vectors found, while reading, to lie in the span of the factor and of others. A cache."""
+        self._gram: FloatArray = np.zeros((0, 0))
         self._n_gram = 0
         self._products: dict[str, tuple[FloatArray, int]] = {}
 
@@ -46,6 +56,7 @@ class SparseBlock:
     def clear(self) -> None:
         """Forget all vectors; keep the memory."""
         self.count = self._n_gram = 0
+        self.dependent[:] = False
         self._products.clear()
         self.indptr[0] = 0
         self.head = None
@@ -56,7 +67,7 @@ class SparseBlock:
         self.head = head / norm if norm > 0.0 else head
         self.norms[0] = norm
 
-    def sparse_first(self, n: int) -> FloatArray:
+    def first_vector(self, n: int) -> FloatArray:
         """Vector 0 as it was appended, unit length times its norm, as a dense array."""
         x = np.zeros(n)
         x[self.rows[: self.indptr[1]]] = self.vals[: self.indptr[1]] * self.norms[0]
@@ -65,6 +76,10 @@ class SparseBlock:
     def gram(self, scratch: FloatArray) -> FloatArray:
         """SᵀS, (k, k). Only the products of vectors that are new since the last call are computed."""
         if self._n_gram < self.count:
+            if self._gram.shape[0] < self.count:
+                larger = np.zeros((min(self.norms.size, 2 * self.count),) * 2)
+                larger[: self._n_gram, : self._n_gram] = self._gram[: self._n_gram, : self._n_gram]
+                self._gram = larger
             kernels.gram(self.indptr, self.rows, self.vals, self._n_gram, self.count, scratch, self._gram)
             if self.head is not None:
                 column = self._raw_dots(self.head[:, None], self._n_gram)[:, 0]
@@ -77,7 +92,11 @@ class SparseBlock:
 
     def products(self, name: str, B: FloatArray) -> FloatArray:
         """SᵀB, (k, m), as :meth:`dots`, for a B that stays the same until :meth:`clear`; once per vector."""
-        out, known = self._products.get(name, (np.zeros((self.norms.size, B.shape[1])), 0))
+        out, known = self._products.get(name, (np.zeros((0, B.shape[1])), 0))
+        if out.shape[0] < self.count:
+            larger = np.zeros((min(self.norms.size, 2 * self.count), B.shape[1]))
+            larger[:known] = out[:known]
+            out = larger
         if known < self.count:
             out[known : self.count] = self.dots(B, known)[known:]
             self._products[name] = out, self.count
@@ -110,11 +129,69 @@ class SparseBlock:
         self.add_to(Y, picked, np.eye(picked.size))
         return Y
 
+    def distinct(self, vectors: IntArray) -> tuple[IntArray, IntArray]:
+        """The first of each set of equal vectors among ``vectors``, and for each of them the first that equals it."""
+        first: dict[bytes, int] = {}
+        same_as = np.empty_like(vectors)
+        for i, vector in enumerate(vectors):
+            entries = slice(self.indptr[vector], self.indptr[vector + 1])
+            key = self.rows[entries].tobytes() + self.vals[entries].tobytes()
+            if vector == 0 and self.head is not None:
+                key = b"head"
+            same_as[i] = first.setdefault(key, int(vector))
+        return np.array(list(first.values()), dtype=np.int64), same_as
+
     def overlaps(self, x_rows: IntArray, x_vals: FloatArray, scratch: FloatArray) -> FloatArray:
         """Sᵀx for one sparse x, (k,)."""
         out = np.zeros(self.count)
         kernels.overlaps(self.indptr, self.rows, self.vals, self.count, x_rows, x_vals, scratch, out)
+        if self.head is not None and self.count:
+            out[:1] = 0.0
+            kernels.gather(x_rows, x_vals, self.head[:, None], self.head.size, 1, out[:1])
         return out
+
+    def widen(self, capacity: int) -> None:
+        """Make room for ``capacity`` vectors in all."""
+        indptr, norms = np.zeros(capacity + 1, dtype=np.int64), np.zeros(capacity)
+        indptr[: self.count + 1], norms[: self.count] = self.indptr[: self.count + 1], self.norms[: self.count]
+        self.indptr, self.norms = indptr, norms
+        dependent = np.zeros(capacity, dtype=np.bool_)
+        dependent[: self.count] = self.dependent[: self.count]
+        self.dependent = dependent
+
+    def state(self) -> State:
+        """What :meth:`restore` takes."""
+        used = int(self.indptr[self.count])
+        return {
+            "indptr": self.indptr[: self.count + 1],
+            "rows": self.rows[:used],
+            "vals": self.vals[:used],
+            "norms": self.norms[: self.count],
+            "head": np.zeros(0) if self.head is None else self.head,
+        }
+
+    @classmethod
+    def restore(cls, saved: Saved, count: int, n: int, *, has_head: bool = False) -> SparseBlock:
+        """A block of ``count`` vectors over ``n`` rows from a saved state, if it can be one; with no room for more."""
+        self = cls(count)
+        rows = saved.integers("rows", None, low=0, high=n - 1)
+        indptr = saved.integers("indptr", count + 1, low=0, high=rows.size)
+        if indptr[0] != 0 or indptr[-1] != rows.size or (indptr[1:] < indptr[:-1]).any():
+            raise saved.error("indptr", f"does not rise from 0 to {rows.size}")
+        self.indptr, self.rows, self.count = indptr, rows, count
+        self.vals = saved.floats("vals", rows.size, low=-2.0, high=2.0)
+        self.norms = saved.floats("norms", count, low=0.0, high=_LONGEST)
+        vector = np.repeat(np.arange(count), np.diff(indptr))
+        if np.unique(vector * n + rows).size != rows.size:
+            raise saved.error("rows", "has a row twice in one vector")
+        lengths = np.sqrt(np.bincount(vector, weights=self.vals**2, minlength=count))
+        if (np.abs(lengths[lengths > 0.0] - 1.0) > _UNIT).any():
+            raise saved.error("vals", "has a vector that is not of length one")
+        head = saved.floats("head", None, low=-2.0, high=2.0)
+        if not (0 < head.size <= n if has_head else head.size == 0):
+            raise saved.error("head", f"has {head.size} entries where {n} features were seen")
+        self.head = head if has_head else None
+        return self
 
 
 class DenseBlock:
@@ -150,7 +227,7 @@ class DenseBlock:
         self.matrix[0] = head / norm if norm > 0.0 else head
         self.norms[0] = norm
 
-    def sparse_first(self, n: int) -> FloatArray:
+    def first_vector(self, n: int) -> FloatArray:
         """Vector 0 as it was appended, times its norm."""
         first: FloatArray = self.matrix[0, :n] * self.norms[0]
         return first
@@ -173,6 +250,28 @@ class DenseBlock:
         """S[:, picked] as a (n, len(picked)) array."""
         columns: FloatArray = self.matrix[picked, :n].T.copy()
         return columns
+
+    def widen(self, capacity: int) -> None:
+        """Make room for ``capacity`` vectors in all."""
+        matrix, norms = np.zeros((capacity, self.matrix.shape[1])), np.zeros(capacity)
+        matrix[: self.count], norms[: self.count] = self.matrix[: self.count], self.norms[: self.count]
+        self.matrix, self.norms = matrix, norms
+
+    def state(self) -> State:
+        """What :meth:`restore` takes."""
+        return {"matrix": self.matrix[: self.count], "norms": self.norms[: self.count]}
+
+    @classmethod
+    def restore(cls, saved: Saved, count: int, n: int) -> DenseBlock:
+        """A block of ``count`` vectors of ``n`` entries from a saved state, if it can be one; with no room for more."""
+        self = cls(0, n)
+        self.matrix = saved.floats("matrix", count, n, low=-2.0, high=2.0)
+        self.norms = saved.floats("norms", count, low=0.0, high=_LONGEST)
+        self.count = count
+        lengths = np.linalg.norm(self.matrix, axis=1)
+        if (np.abs(lengths[lengths > 0.0] - 1.0) > _UNIT).any():
+            raise saved.error("matrix", "has a vector that is not of length one")
+        return self
 
 
 Block: TypeAlias = SparseBlock | DenseBlock

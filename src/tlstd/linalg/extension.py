@@ -18,8 +18,10 @@ import copy
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 from scipy.linalg.lapack import dpstrf
 
+from tlstd.kernels import sparse as kernels
 from tlstd.linalg.blocks import Block, DenseBlock, SparseBlock
 from tlstd.types import FloatArray, IntArray
 
@@ -29,6 +31,11 @@ is mended after a compression (``LowRank.orthonormalise``)."""
 
 VANISHING = 2e-14
 """Residual of a unit vector below which it is rounding, not a direction."""
+
+DEPENDENT = 1e-13
+"""Residual of a unit vector, measured directly, below which it is taken to lie in the span of the others."""
+
+_ROWS = 4096
 
 
 class Extension:
@@ -86,6 +93,45 @@ class Extension:
         self.block.add_to(Y, self.picked, on_S)
         return Y
 
+    def depends(self, vectors: IntArray, scratch: FloatArray) -> NDArray[np.bool_]:
+        """Which vectors of a sparse block lie in the span of U and S_J to ``DEPENDENT``, whatever the Gram matrix says.
+
+        A repeated state, or any dependence among the block's own vectors, is verified on their non-zeros alone.
+        Where U takes part, the residual's norm is summed over slices of rows: O(n r u) operations, and no tall array.
+        """
+        block = self.block
+        assert isinstance(block, SparseBlock)
+        r = self.U.shape[1]
+        C = self.coordinates[:, vectors]
+        on_U, on_S, _ = self.split(C)
+        inside = np.zeros(vectors.size, dtype=np.bool_)
+        sparse = np.linalg.norm(on_U, axis=0) <= DEPENDENT
+        if block.head is not None:  # a dense vector takes part
+            sparse &= (vectors != 0) & (np.abs(on_S[self.picked == 0]) == 0.0).all(axis=0)
+        residuals = np.empty(vectors.size)
+        kernels.combination_residuals(
+            block.indptr, block.rows, block.vals, vectors, self.picked, on_S, scratch, residuals
+        )
+        inside[sparse] = residuals[sparse] <= DEPENDENT
+        rest = np.flatnonzero(~inside)
+        if rest.size and r:
+            inside[rest] = self._residual_norms(vectors[rest], on_U[:, rest], on_S[:, rest]) <= DEPENDENT
+        return inside
+
+    def _residual_norms(self, vectors: IntArray, on_U: FloatArray, on_S: FloatArray) -> FloatArray:
+        """‖s - U on_U - S_J on_S‖ of each vector, a slice of columns at a time."""
+        squares = np.zeros(vectors.size)
+        width = max(1, self.U.shape[1] // 4)
+        for start in range(0, vectors.size, width):
+            part = slice(start, start + width)
+            X = self.block.columns(vectors[part], self.n)
+            self.block.add_to(X, self.picked, -on_S[:, part])
+            for first in range(0, self.U.shape[0], _ROWS):
+                rows = slice(first, min(first + _ROWS, self.U.shape[0]))
+                X[rows] -= self.U[rows] @ on_U[:, part]
+            squares[part] = np.einsum("ij,ij->j", X, X)
+        return np.sqrt(squares)
+
     def add_explicit(self, X: FloatArray, columns: IntArray) -> None:
         """Extend the basis by what is left of X (n, u) after projection, and set its coordinates in ``columns``.
 
@@ -122,10 +168,13 @@ class Extension:
         return np.ascontiguousarray(Q[:, :kept]), unordered
 
 
-def extend_sparse(U: FloatArray, block: SparseBlock, scratch: FloatArray, n: int) -> Extension:
+def extend_sparse(
+    U: FloatArray, block: SparseBlock, scratch: FloatArray, n: int, *, verify_all: bool = True
+) -> Extension:
     """Orthonormal basis of U and a block of sparse vectors: through the Gram matrix, explicitly where that fails.
 
-    O(k²(r + k)), plus O(n r u) if u vectors need the explicit treatment.
+    Without ``verify_all``, vectors that an earlier call found to be dependent are not looked at again.
+    O(k²(r + k)), plus O(n r u) if u vectors depend on U or need the explicit treatment.
     """
     P = block.products("factor", U).T
     if U.shape[1] >= n:  # U spans everything
@@ -135,14 +184,27 @@ def extend_sparse(U: FloatArray, block: SparseBlock, scratch: FloatArray, n: int
     extension = Extension(U, block, P, picked, R, n)
     unresolved = np.setdiff1d(np.arange(block.count), picked)
     unresolved = unresolved[block.norms[unresolved] > 0.0]
+    known = unresolved[block.dependent[unresolved] & (not verify_all)]
+    unresolved = np.setdiff1d(unresolved, known)
     if unresolved.size and extension.size < n:
-        X = block.columns(unresolved, n)
-        extension.add_explicit(X, unresolved)
+        inside = extension.depends(unresolved, scratch)
+        block.dependent[unresolved[inside]] = True  # and it will stay so: the span only grows
+        unresolved = unresolved[~inside]
+        first_of, same_as = block.distinct(unresolved)
+        width = max(8, U.shape[1] // 2)  # so many tall vectors at a time
+        for start in range(0, first_of.size, width):
+            part = first_of[start : start + width]
+            extension.add_explicit(block.columns(part, n), part)
+        extension.coordinates[:, unresolved] = extension.coordinates[:, same_as]
+        if known.size and extension.E.shape[1]:  # what they depend on may have become explicit since
+            extension.coordinates[-extension.E.shape[1] :, known] = block.dots(extension.E)[known].T
     return extension
 
 
-def extend_dense(U: FloatArray, block: DenseBlock, n: int, *, chunk: int, start: Extension | None = None) -> Extension:
-    """Orthonormal basis of U and a block of dense vectors, all explicit, ``chunk`` vectors at a time.
+def extend_dense(
+    U: FloatArray, block: DenseBlock, n: int, *, chunk: int, count: int | None = None, start: Extension | None = None
+) -> Extension:
+    """Orthonormal basis of U and the first ``count`` (or all) of a block's vectors, all explicit, ``chunk`` at a time.
 
     Goes on from ``start``, an extension by the block's first vectors (a multiple of ``chunk`` of them), with the same
     result to the bit. O(n k (r + k)).
@@ -151,8 +213,9 @@ def extend_dense(U: FloatArray, block: DenseBlock, n: int, *, chunk: int, start:
         U, block, np.zeros((U.shape[1], 0)), np.zeros(0, dtype=np.int64), np.zeros((0, 0)), n
     )
     known = extension.coordinates.shape[1]
-    for first in range(known, block.count, chunk):
-        new = np.arange(first, min(first + chunk, block.count))
+    stop = block.count if count is None else count
+    for first in range(known, stop, chunk):
+        new = np.arange(first, min(first + chunk, stop))
         extension = extension.widened(new.size)
         extension.add_explicit(block.columns(new, n), new)
     return extension

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
+from tlstd.container import Saved, State
 from tlstd.linalg.extension import Extension
 from tlstd.linalg.svd import svd
 from tlstd.types import FloatArray
@@ -13,19 +14,31 @@ _CHUNK = 2048
 ORTHOGONALITY = 1e-13
 """Deviation max|UᵀU - I| above which both factors are re-orthonormalised."""
 
+BROKEN = 1e-10
+"""Deviation that no factor has that was saved by this library."""
+
 
 class TallFactor:
-    """An (n, r) matrix of orthonormal columns, r <= rank, whose rows grow as features are seen."""
+    """An (n, r) matrix of orthonormal columns whose rows grow as features are seen.
+
+    It lies in memory row by row, without gaps: BLAS may add up in another order where rows are further apart, and
+    results would depend on more than the numbers (on whether the model was saved and loaded, for one).
+    """
 
     def __init__(self, rank: int) -> None:
-        self._array: FloatArray = np.zeros((0, rank))
+        self.rank = rank  # r is at most this
+        self._array: FloatArray = np.zeros((0, 0))
         self.n_rows = 0
-        self.n_columns = 0
+
+    @property
+    def n_columns(self) -> int:
+        """r."""
+        return int(self._array.shape[1])
 
     @property
     def matrix(self) -> FloatArray:
         """The factor, (n, r); a view."""
-        return self._array[: self.n_rows, : self.n_columns]
+        return self._array[: self.n_rows]
 
     def replace(self, basis: Extension, C: FloatArray) -> None:
         """Become the vectors with coordinates C (basis.size, c) in an extension of this factor. O(n r c), in place."""
@@ -38,12 +51,13 @@ class TallFactor:
             matrix += basis.E @ on_E
 
     def transform(self, M: FloatArray) -> None:
-        """Multiply from the right by M (r, c), in place and in slices of rows: no second tall matrix."""
+        """Multiply from the right by M (r, c), in slices of rows: no second tall matrix while c = r."""
         r, c = M.shape
+        target = self._array if c == r else np.zeros((self._array.shape[0], c))
         for start in range(0, self.n_rows, _CHUNK):
-            rows = self._array[start : min(start + _CHUNK, self.n_rows)]
-            rows[:, :c] = rows[:, :r] @ M
-        self.n_columns = c
+            rows = slice(start, min(start + _CHUNK, self.n_rows))
+            target[rows] = self._array[rows] @ M
+        self._array = target
 
     def gram(self) -> FloatArray:
         """UᵀU."""
@@ -64,16 +78,15 @@ class TallFactor:
         return R, identity
 
     def load(self, matrix: FloatArray) -> None:
-        """Take over a matrix."""
-        self._grow(matrix.shape[0])
-        self.n_columns = matrix.shape[1]
-        self.matrix[:] = matrix
+        """Take over a matrix: a copy, or itself if it lies in memory row by row and without gaps."""
+        self._array = np.ascontiguousarray(matrix)
+        self.n_rows = matrix.shape[0]
 
     def _grow(self, n: int) -> None:
         if n > self._array.shape[0]:
             # a third more than needed: few copies, and old + new + the other factor stay within 3 factors' memory
-            array = np.zeros((n + n // 3 if self.n_rows else n, self._array.shape[1]))
-            array[: self.n_rows] = self._array[: self.n_rows]
+            array = np.zeros((n + n // 3 if self.n_rows else n, self.n_columns))
+            array[: self.n_rows] = self.matrix
             self._array = array
         self._array[self.n_rows : n] = 0.0
         self.n_rows = n
@@ -83,6 +96,7 @@ class LowRank:
     """U diag(sigma) Vᵀ of rank at most ``rank``."""
 
     def __init__(self, rank: int) -> None:
+        self.rank = rank
         self.left, self.right = TallFactor(rank), TallFactor(rank)
         self.sigma: FloatArray = np.zeros(0)
 
@@ -123,6 +137,27 @@ class LowRank:
             L, self.sigma, Rt = svd((R_left * self.sigma) @ R_right.T)
             self.left.transform(to_Q_left @ L)
             self.right.transform(to_Q_right @ Rt.T)
+
+    def state(self) -> State:
+        """What :meth:`restore` takes."""
+        return {"U": self.U, "sigma": self.sigma, "V": self.V}
+
+    def restore(self, saved: Saved, n: int) -> None:
+        """Take over a saved state, if it can be one with at most ``n`` rows; only of fresh objects."""
+        sigma = saved.floats("sigma", None, low=0.0)
+        if sigma.size > self.rank:
+            raise saved.error("sigma", f"has {sigma.size} entries where rank is {self.rank}")
+        if (sigma[1:] > sigma[:-1]).any():
+            raise saved.error("sigma", "does not fall")
+        U = saved.floats("U", None, sigma.size, low=-2.0, high=2.0)
+        if not sigma.size <= U.shape[0] <= n:
+            raise saved.error("U", f"has {U.shape[0]} rows, which does not go with {n} features seen")
+        V = saved.floats("V", U.shape[0], sigma.size, low=-2.0, high=2.0)
+        self.sigma = sigma
+        self.left.load(U)
+        self.right.load(V)
+        if not self.orthogonality_error() <= BROKEN:
+            raise saved.error("U", "or V does not have orthonormal columns")
 
 
 def _deviation(G: FloatArray) -> float:

@@ -6,6 +6,7 @@ from math import isqrt, log, log1p
 
 import numpy as np
 
+from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
 from tlstd.kernels import lstd as kernels
 from tlstd.linalg.batch import Batch, entries
@@ -191,6 +192,63 @@ class NormalSystem:
         self.z = np.concatenate([self.z, np.zeros(size - self.z.size)])
         self._active = np.concatenate([self._active, np.zeros(size - self._active.size, dtype=np.int64)])
         self._scratch = np.zeros(size)
+
+    def state(self) -> State:
+        """What :meth:`restore` takes."""
+        return {
+            "seen": self.seen.state(),
+            "storage": "none" if self._is_dense is None else "dense" if self._is_dense else "sparse",
+            "scale": self.scale,
+            "n_samples": self.n_samples,
+            "A": self._A[: self.n, : self.n],
+            "b": self.b,
+            "z": self.z[: self.n],
+            "active": self._active[: self._n_active],
+            "Z": self._Z[: self._n_waiting],
+            "D": self._D[: self._n_waiting],
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Take over a saved state, if it can be one of these parameters; only of fresh objects."""
+        self.seen.restore(saved.part("seen"), self.n_features)
+        n = self.n
+        storage = saved.word("storage", ("none", "sparse", "dense"))
+        self._is_dense = None if storage == "none" else storage == "dense"
+        self.scale = saved.real("scale", low=1e-51 if self.beta is not None else 1.0, high=1.0)
+        self.n_samples = saved.integer("n_samples", low=int(storage != "none"))
+        dense = storage == "dense"
+        if (storage == "none" and self.n_samples + n) or (dense and (self.replacing or n < self.n_features)):
+            raise saved.error("storage", f"is {storage} with {n} of {self.n_features} features seen")
+        self._A = saved.floats("A", n, n)
+        self._b = saved.floats("b", n, self._b.shape[1])
+        self.z = saved.floats("z", n)
+        self._restore_trace(saved)
+        self._restore_waiting(saved)
+        self._scratch = np.zeros(n)
+
+    def _restore_trace(self, saved: Saved) -> None:
+        """The list of rows on the trace; a row in it twice would let a kernel write past its end."""
+        active = saved.integers("active", None, low=0, high=self.n - 1)
+        if np.unique(active).size != active.size or (self._is_dense and active.size):
+            raise saved.error("active", "is not a list of different rows on the trace")
+        off = np.ones(self.n, dtype=np.bool_)
+        off[active] = False
+        if not self._is_dense and self.z[off].any():
+            raise saved.error("z", "has entries outside active")
+        self._active = np.zeros(self.n, dtype=np.int64)
+        self._n_active = active.size
+        self._active[: active.size] = active
+
+    def _restore_waiting(self, saved: Saved) -> None:
+        width = self.n if self._is_dense else 0
+        Z = saved.floats("Z", None, width)
+        D = saved.floats("D", Z.shape[0], width)
+        if Z.shape[0] > min(self.n_samples, self._block - 1 if self._is_dense else 0):
+            raise saved.error("Z", f"has {Z.shape[0]} rows, too many to be waiting")
+        self._n_waiting = Z.shape[0]
+        if self._is_dense:
+            self._Z, self._D = np.zeros((self._block, width)), np.zeros((self._block, width))
+            self._Z[: self._n_waiting], self._D[: self._n_waiting] = Z, D
 
 
 def check_memory(n: int, matrices: int, limit: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tlstd.container import Saved, State
 from tlstd.kernels import lstd as kernels
 from tlstd.linalg.svd import EPS, solve_truncated
 from tlstd.types import FloatArray
@@ -143,3 +144,23 @@ class RecursiveInverse:
             P /= row_scale
             self._P[: self.n, : self.n] = P
             self.healthy = True
+
+    def state(self) -> State:
+        """What :meth:`restore` takes; a suspended P is not worth keeping."""
+        return {
+            "healthy": self.healthy,
+            "A": self.A,
+            "P": self.P if self.healthy else np.zeros((0, 0)),
+            "capacity": self._A.shape[
+                0
+            ],  # the distance of rows in memory: BLAS may add up in an order that depends on it
+        }
+
+    def restore(self, saved: Saved, n: int) -> None:
+        """Take over a saved state, if it can be one of n features; only of fresh objects."""
+        self.n, self.healthy = n, saved.flag("healthy")
+        size = n if self.healthy else 0
+        A, P = saved.floats("A", n, n), saved.floats("P", size, size)
+        capacity = saved.integer("capacity", low=n, high=max(n, n * 3 // 2))
+        self._A, self._P = np.zeros((capacity, capacity)), np.zeros((capacity, capacity))
+        self._A[:n, :n], self._P[:size, :size] = A, P

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tlstd.container import Saved, State
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.normal_system import check_memory
 from tlstd.linalg.recursive_inverse import RecursiveInverse
@@ -89,3 +90,26 @@ class RecursiveSystem:
     def solve(self, rcond: float) -> FloatArray:
         """The weights, (n, m)."""
         return self.inverse.solve(self.b, rcond)
+
+    def state(self) -> State:
+        """What :meth:`restore` takes."""
+        return {
+            "seen": self.seen.state(),
+            "inverse": self.inverse.state(),
+            "scale": self.scale,
+            "n_samples": self.n_samples,
+            "z": self.z,
+            "b": self.b,
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Take over a saved state, if it can be one of these parameters; only of fresh objects."""
+        self.seen.restore(saved.part("seen"), self.n_features)
+        n = len(self.seen)
+        self.inverse.restore(saved.part("inverse"), n)
+        self.scale = saved.real("scale", low=1e-50 if self.beta is not None else 1.0, high=1.0)
+        self.n_samples = saved.integer("n_samples")
+        self.z = saved.floats("z", n)
+        self.b = saved.floats("b", n, self.b.shape[1])
+        if n and not self.n_samples:
+            raise saved.error("n_samples", f"is 0 where {n} features were seen")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
 from tlstd.types import FloatArray, IntArray
 
@@ -74,3 +75,14 @@ class SeenFeatures:
         rows = np.empty(ids.size, dtype=np.int64)
         kernels.find_rows(self.keys, self.table_rows, ids, rows)
         return rows
+
+    def state(self) -> State:
+        """What :meth:`restore` takes: the ids; the table follows from them."""
+        return {"ids": self.ids}
+
+    def restore(self, saved: Saved, n_features: int) -> None:
+        """Take over a saved state, if it can be one with ids below ``n_features``; only of fresh objects."""
+        ids = saved.integers("ids", None, low=0, high=n_features - 1)
+        self.insert(ids)
+        if len(self) != ids.size:
+            raise saved.error("ids", "has a feature twice")

@@ -1,0 +1,253 @@
+"""iLSTD(λ): LSTD's system in full, descended by a few coordinates per step instead of being solved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlstd.container import Saved, State
+from tlstd.errors import CapacityError
+from tlstd.estimators import parameters
+from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.step_sizes import StepSize, as_schedule, plain_step_size, with_schedule
+from tlstd.kernels import ilstd as kernels
+from tlstd.kernels.ilstd import PAGE
+from tlstd.kernels.sparse import picked_entries
+from tlstd.linalg.batch import Batch, CSRArrays, entries, vector_arrays
+from tlstd.linalg.paged_columns import PagedColumns
+from tlstd.linalg.seen import SeenFeatures
+from tlstd.types import FloatArray, IntArray, Matrix, Vector
+
+Array = TypeVar("Array", bound=NDArray[Any])
+
+
+class ILSTD(LinearEstimator):
+    """Incremental least squares: keeps A = Σ z_t d_tᵀ and μ = b - A w, and moves w where μ is largest.
+
+    Every step adds its sample to the *sums* A = Σ z_t d_tᵀ and b = Σ z_t r_{t+1} (z the whole trace), so that
+    μ += z (r - dᵀw), and then ``coordinates_per_step`` times takes the largest |μ_j| and does w_j += α_t μ_j,
+    μ -= α_t μ_j A e_j. Nothing is solved: w follows LSTD's solution at a lag that falls with α, m and time. μ and A are
+    kept across episodes; only the trace is cut.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features d; may be as large as 2**31 when features are sparse. Only features seen take memory.
+    step_size : float, :class:`~tlstd.Decay` or callable t -> α_t
+        Use ``Decay(alpha0, n0)``. The papers leave the normalisation open: A and μ are sums, not averages, so they grow
+        with t, a coordinate contracts only while α_t A_jj < 2, and α must fall about as 1/t. ``Decay`` tends to
+        α₀ (N₀ + 1) / t, so α₀ (N₀ + 1) times the diagonal of the *averaged* A has to stay below 2. With too large a
+        step, and sooner or later with a constant one, the weights diverge. That is a result like any other: they
+        become infinite or NaN and nothing is raised.
+    lambda_ : float in [0, 1]
+        Trace parameter; traces accumulate.
+    coordinates_per_step : int
+        The papers' m: how many coordinates are moved per step. One may be taken several times.
+    memory_limit : int
+        Bytes that A may take before :class:`~tlstd.CapacityError` is raised and nothing has changed.
+
+    Notes
+    -----
+    Of equal |μ_j| the one with the lowest feature id is taken. ρ is supported, on the whole trace:
+    z_t = ρ_t (γ_t λ z_{t-1} + x_t). There is one reward signal only: the coordinates are chosen by its residual, so a
+    second one would need w, μ and choices of its own and could share A alone.
+
+    An entry leaves the trace when it has decayed to 1e-16 of the largest value it had on it, about what rounding costs
+    A anyway; otherwise A would fill up with numbers that mean nothing. A is stored in pages of its columns, see
+    :class:`~tlstd.linalg.paged_columns.PagedColumns` for its fill.
+
+    Per step O(nnz(z)·nnz(d)) for A and, per coordinate, O(n / 32) to find it and O(stored entries of its column) to
+    move it, n features seen: the largest |μ_j| of every 32 rows is kept up to date with μ, so that with n = 25,000
+    finding it takes 1.5 µs, about a tenth of what its column then takes. Measured on 40,001 tiles (33 active, γ = 0.8,
+    λ = 0.9, 5,000 steps, after which 25,000 features are seen and A takes 1.2 GB), rising with what is seen: 0.2 to
+    0.7 ms per step with m = 1, 0.3 to 1.1 ms with m = 50. One at a time, ``update`` adds 0.1 ms. Dense features take
+    O(n²) per step (1 ms for n = 1,024).
+
+    References
+    ----------
+    Geramifard, Bowling, Sutton: Incremental Least-Squares Temporal Difference Learning. AAAI 2006.
+    Geramifard, Bowling, Zinkevich, Sutton: iLSTD: Eligibility Traces and Convergence Analysis. NIPS 2006 (2007).
+
+    Example
+    -------
+    >>> from tlstd import random_walk
+    >>> from tlstd.estimators.step_sizes import Decay
+    >>> chain = random_walk(n_states=5, gamma=0.9)
+    >>> model = ILSTD(n_features=5, step_size=Decay(0.2, 10), lambda_=0.9, coordinates_per_step=2)
+    >>> model.update_many(chain.sample(20_000, np.random.default_rng(0)))
+    >>> bool(np.abs(model.predict(chain.X) - chain.values()).max() < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        *,
+        step_size: StepSize,
+        lambda_: float,
+        coordinates_per_step: int = 1,
+        memory_limit: int = 8 << 30,
+    ) -> None:
+        super().__init__(n_features, lambda_=lambda_, n_targets=1)
+        self.step_size = as_schedule(step_size)
+        self.coordinates_per_step = parameters.integer("coordinates_per_step", coordinates_per_step, high=2**31)
+        self.memory_limit = parameters.integer("memory_limit", memory_limit)
+        self._seen = SeenFeatures()
+        self._A = PagedColumns(self.memory_limit)
+        self._w: FloatArray = np.zeros(0)
+        self._mu: FloatArray = np.zeros((0, PAGE))
+        self._largest: FloatArray = np.zeros(0)  # |μ|, of each block of PAGE rows
+        self._z: FloatArray = np.zeros((0, PAGE))
+        self._tops: FloatArray = np.zeros((0, PAGE))  # the largest |z| since an entry joined the trace
+        self._blocks: IntArray = np.zeros(0, dtype=np.int64)  # of the trace
+        self._n_blocks: IntArray = np.zeros(1, dtype=np.int64)
+        self._listed = np.zeros(0, dtype=np.bool_)
+        self._scratch: IntArray = np.zeros(0, dtype=np.int64)
+
+    @property
+    def n_seen(self) -> int:
+        """Number of distinct features seen so far."""
+        return len(self._seen)
+
+    def system(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """The ids of the features seen, the *summed* A (n, n) over them and μ = b - A w (n,), as copies."""
+        n = self.n_seen
+        return self._seen.ids.copy(), self._A.toarray(n), self._mu.ravel()[:n].copy()
+
+    def _learn(self, batch: Batch) -> None:
+        # what may still be refused comes first: a step size, then the memory
+        alphas = self.step_size.values(self.n_updates + 1, len(batch))
+        x, x_next = self._make_room(batch)
+        kernels.run(
+            x,
+            x_next,
+            np.array(batch.rewards[:, 0]),
+            *self._discounting(batch),
+            alphas,
+            self.coordinates_per_step,
+            self._trace(),
+            (self._mu, self._largest),
+            self._w,
+            self._seen.ids,
+            self._A.pages,
+            self._A.table,
+            self._work(x, x_next),
+        )
+
+    def _make_room(self, batch: Batch) -> tuple[CSRArrays, CSRArrays]:
+        """Rows and pages for all that the batch will touch, or CapacityError and nothing changed.
+
+        Returns x and x_next in row coordinates, one vector per transition.
+        """
+        x, picked, x_next, next_picked = batch.sparse()
+        ids, next_ids = entries(x, picked), entries(x_next, next_picked)
+        counts, next_counts = x[0][picked + 1] - x[0][picked], x_next[0][next_picked + 1] - x_next[0][next_picked]
+        # step by step, so that rows, and with them the memory, do not depend on how the stream is cut
+        steps = np.concatenate([np.repeat(np.arange(len(batch)), c) for c in (counts, next_counts)])
+        in_order = np.concatenate([ids, next_ids])[np.argsort(steps, kind="stable")]
+        self._A.check(self._seen.count_with(in_order))
+        n_known = self.n_seen
+        self._seen.insert(in_order)
+        self._grow()
+        in_rows = self._in_rows(x, picked, counts, ids), self._in_rows(x_next, next_picked, next_counts, next_ids)
+        try:
+            self._A.reserve(self.n_seen, *in_rows, *self._discounting(batch), self._trace(), self._work(*in_rows))
+        except CapacityError:
+            known = self._seen.ids[:n_known]
+            self._seen = SeenFeatures()
+            self._seen.insert(known)
+            raise
+        return in_rows
+
+    def _grow(self) -> None:
+        n, capacity = self.n_seen, self._w.size
+        self._A.grow(n)
+        if n <= capacity:
+            return
+        n_blocks = -(-max(n, capacity * 3 // 2) // PAGE)
+        self._w, self._scratch = _longer(self._w, n_blocks * PAGE), _longer(self._scratch, n_blocks * PAGE)
+        self._mu, self._largest = _longer(self._mu, n_blocks), _longer(self._largest, n_blocks)
+        self._z, self._tops = _longer(self._z, n_blocks), _longer(self._tops, n_blocks)
+        self._blocks, self._listed = _longer(self._blocks, n_blocks), _longer(self._listed, n_blocks)
+
+    def _in_rows(self, csr: CSRArrays, picked: IntArray, counts: IntArray, ids: IntArray) -> CSRArrays:
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        values = np.empty(ids.size)
+        picked_entries(csr[0], csr[2], picked, values)
+        return indptr, self._seen.find(ids), values
+
+    def _discounting(self, batch: Batch) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """γ_{t+1}, γ_t λ and ρ_t: copies, contiguous and writable, so that the kernels are compiled only once."""
+        return np.array(batch.discounts), batch.trace_discounts * self.lambda_, np.array(batch.rhos)
+
+    def _trace(self) -> tuple[Any, ...]:
+        return self._z, self._tops, self._blocks, self._n_blocks, self._listed
+
+    def _work(self, x: CSRArrays, x_next: CSRArrays) -> tuple[IntArray, IntArray, FloatArray]:
+        width = int(np.diff(x[0]).max() + np.diff(x_next[0]).max())
+        return self._scratch, np.zeros(width, dtype=np.int64), np.zeros(width)
+
+    def _solve(self) -> tuple[IntArray, FloatArray]:
+        return self._seen.ids.copy(), self._w[: self.n_seen, None].copy()
+
+    def _predict_vector(self, x: Vector) -> FloatArray:
+        indices, values = vector_arrays(x)
+        rows = self._seen.find(indices)
+        known = rows >= 0
+        with np.errstate(over="ignore", invalid="ignore"):  # a run that has diverged is data
+            return np.atleast_1d(values[known] @ self._w[rows[known]])
+
+    def _predict_matrix(self, X: Matrix) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return super()._predict_matrix(X)
+
+    def _parameters(self) -> dict[str, Any]:
+        return plain_step_size(super()._parameters())
+
+    @classmethod
+    def _made(cls, parameters: Mapping[str, Any]) -> LinearEstimator:
+        return super()._made(with_schedule(parameters))
+
+    def _state(self) -> State:
+        n = self.n_seen
+        return {
+            "n_samples": self.n_updates,
+            "seen": self._seen.state(),
+            "A": self._A.state(n),
+            "w": self._w[:n],
+            "mu": self._mu.ravel()[:n],
+            "z": self._z.ravel()[:n],
+            "tops": self._tops.ravel()[:n],
+            "blocks": self._blocks[: self._n_blocks[0]],
+        }
+
+    def _restore(self, saved: Saved) -> None:
+        self._check_count(saved, saved.integer("n_samples"))
+        self._seen.restore(saved.part("seen"), self.n_features)
+        n = self.n_seen
+        if n and not self.n_updates:
+            raise saved.error("seen", f"has {n} features before any update")
+        self._A.restore(saved.part("A"), n)
+        self._grow()
+        n_blocks = -(-n // PAGE)
+        self._w[:n], self._mu.ravel()[:n] = saved.floats("w", n), saved.floats("mu", n)
+        self._largest[:n_blocks] = np.abs(self._mu[:n_blocks]).max(axis=1)
+        self._z.ravel()[:n], self._tops.ravel()[:n] = saved.floats("z", n), saved.floats("tops", n, low=0.0)
+        blocks = saved.integers("blocks", None, low=0, high=n_blocks - 1)
+        self._listed[blocks] = True
+        if self._listed.sum() != blocks.size:  # a block listed twice would let a kernel write past the end
+            raise saved.error("blocks", "has a block twice")
+        if (np.abs(self._z) > self._tops).any() or self._tops[~self._listed].any():
+            raise saved.error("tops", "does not fit the trace")
+        self._blocks[: blocks.size] = blocks
+        self._n_blocks[0] = blocks.size
+
+
+def _longer(array: Array, length: int) -> Array:
+    """A copy with zeros appended along the first axis."""
+    longer = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
+    longer[: len(array)] = array
+    return cast(Array, longer)

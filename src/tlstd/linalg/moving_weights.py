@@ -1,0 +1,114 @@
+"""Weights that take a step along A⁺z and z at every sample, without anything of their size being touched."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tlstd.container import Saved, State
+from tlstd.kernels import sparse as kernels
+from tlstd.linalg.blocks import SparseBlock
+from tlstd.linalg.deferred import DeferredSystem
+from tlstd.types import FloatArray, IntArray
+
+
+class MovingWeights:
+    """w = base + V on_V + (right block) on_right + (left block) on_left, over the features a system has seen.
+
+    Between compressions of the system a step only changes small coefficients; what lies in explicit directions (rare
+    with sparse features) goes to ``base`` at once. :meth:`fold` multiplies everything out, before a compression.
+    """
+
+    def __init__(self, system: DeferredSystem, n_targets: int) -> None:
+        self.system = system
+        self.base: FloatArray = np.zeros((0, n_targets))
+        self._clear()
+
+    def _clear(self) -> None:
+        n_targets = self.base.shape[1]
+        buffer = 0 if self.system.left is None else self.system.left.norms.size
+        self.on_V: FloatArray = np.zeros((self.system.factors.sigma.size, n_targets))
+        self.on_left: FloatArray = np.zeros((buffer, n_targets))
+        self.on_right: FloatArray = np.zeros((buffer, n_targets))
+
+    def predict(self, ids: IntArray, values: FloatArray) -> FloatArray:
+        """wᵀx for one sparse x, (m,). O(nnz (r + k))."""
+        system, rows = self.system, self.system.seen.find(ids)
+        out = np.zeros(self.base.shape[1])
+        kernels.gather(rows, values, self.base, self.base.shape[0], self.base.shape[1], out)
+        if system.n_buffered == 0:
+            return out
+        V = system.factors.V
+        coordinates = np.zeros(V.shape[1])
+        kernels.gather(rows, values, V, V.shape[0], V.shape[1], coordinates)
+        out += coordinates @ self.on_V
+        for block, coefficients in ((system.left, self.on_left), (system.right, self.on_right)):
+            if isinstance(block, SparseBlock):
+                out += block.overlaps(rows, values, system.scratch()) @ coefficients[: block.count]
+        return out
+
+    def move(self, along_inverse: FloatArray, along_trace: FloatArray, rcond: float) -> None:
+        """w += A⁺z along_inverseᵀ + z along_traceᵀ, both (m,), for the trace z of the system's last sample."""
+        system = self.system
+        if self.on_left.shape[0] == 0 or self.on_V.shape[0] != system.factors.sigma.size:
+            self._clear()
+        elif system.left is not None and self.on_left.shape[0] < system.left.norms.size:  # restored: no room yet
+            longer = [np.zeros((system.left.norms.size, self.base.shape[1])) for _ in range(2)]
+            for new, old in zip(longer, (self.on_left, self.on_right), strict=True):
+                new[: old.shape[0]] = old
+            self.on_left, self.on_right = longer
+        core = system.core()
+        if system.rank:
+            right = core.right
+            on_V, on_D, on_E = right.split(np.outer(system.step(rcond), along_inverse))
+            self.on_V += on_V
+            self.on_right[right.picked] += on_D
+            if on_E.shape[0]:
+                self._grow()
+                self.base += right.E @ on_E
+        k = system.n_buffered
+        if isinstance(system.left, SparseBlock):
+            self.on_left[:k] += core.z_coefficients * along_trace
+        elif along_trace.any() and system.left is not None:
+            self._grow()
+            system.left.add_to(self.base, np.arange(k), core.z_coefficients * along_trace)
+
+    def dense(self) -> FloatArray:
+        """The weights (n, m) of the features seen. O(n r)."""
+        system = self.system
+        w = np.zeros((len(system.seen), self.base.shape[1]))
+        w[: self.base.shape[0]] = self.base
+        if system.n_buffered:
+            V, every = system.factors.V, np.arange(system.n_buffered)
+            w[: V.shape[0]] += V @ self.on_V
+            for block, coefficients in ((system.left, self.on_left), (system.right, self.on_right)):
+                if isinstance(block, SparseBlock):
+                    block.add_to(w, every, coefficients[every])
+        return w
+
+    def fold(self) -> None:
+        """Multiply everything out into ``base``; call before the system is compressed."""
+        self.base = self.dense()
+        self.on_V = np.zeros((0, self.base.shape[1]))
+        self.on_left = self.on_right = np.zeros((0, self.base.shape[1]))
+
+    def _grow(self) -> None:
+        if self.base.shape[0] < len(self.system.seen):
+            base = np.zeros((len(self.system.seen), self.base.shape[1]))
+            base[: self.base.shape[0]] = self.base
+            self.base = base
+
+    def state(self) -> State:
+        """What :meth:`restore` takes; at the end of a buffer everything is in ``base``."""
+        k = self.system.n_buffered
+        on_V = self.on_V if k else np.zeros((0, self.base.shape[1]))
+        return {"base": self.base, "on_V": on_V, "on_left": self.on_left[:k], "on_right": self.on_right[:k]}
+
+    def restore(self, saved: Saved) -> None:
+        """Take over a saved state, if it can be one of the system, which is restored before; only of fresh objects."""
+        k, m = self.system.n_buffered, self.base.shape[1]
+        base = saved.floats("base", None, m)
+        if base.shape[0] > len(self.system.seen):
+            raise saved.error("base", f"has {base.shape[0]} rows where {len(self.system.seen)} features were seen")
+        self.base = base
+        self.on_V = saved.floats("on_V", self.system.factors.sigma.size if k else 0, m)
+        self.on_left, self.on_right = saved.floats("on_left", k, m), saved.floats("on_right", k, m)

@@ -1,0 +1,132 @@
+"""A matrix over the features seen that grows, mostly empty but in clusters, held by pages of its columns."""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from tlstd.container import Saved, State
+from tlstd.errors import CapacityError
+from tlstd.kernels import ilstd as kernels
+from tlstd.kernels.ilstd import PAGE
+from tlstd.types import FloatArray
+
+_TABLE_ITEM = 4
+_PAGE_BYTES = 8 * PAGE
+_MOST_PAGES = np.iinfo(np.int32).max - 1
+
+
+class PagedColumns:
+    """A (n, n) as columns, each cut into pages of 32 rows of which only those ever written to are stored.
+
+    Why neither dense nor CSC. Rows have the order of first appearance, so what is active together lies together, and a
+    trace touches runs of rows. Measured for A = Σ z dᵀ, entries of z below 1e-16 of their largest value left out:
+
+    ==========================================  ======  =====  =========  ===========  ======  ==========
+    stream                                      seen n  fill   pages hit  fill within  dense   pages+table
+    ==========================================  ======  =====  =========  ===========  ======  ==========
+    energy-like, state moves 0.05, 5,000 steps  24,821  0.104  0.220      0.47         4.9 GB  1.2 GB
+    energy-like, state moves 0.15, 2,000 steps  24,510  0.229  0.515      0.44         4.8 GB  2.6 GB
+    Mountain Car tiles, λ = 0.9, 5,000 steps       915  0.228  0.466      0.48         7 MB    3 MB
+    Mountain Car tiles, λ = 0, 5,000 steps         915  0.035  0.176      0.20         7 MB    1 MB
+    ==========================================  ======  =====  =========  ===========  ======  ==========
+
+    (Energy-like: 32 tilings of 5·5·10·5 tiles and a bias over a random walk in [0, 1]⁴, γ = 0.8, λ = 0.9; Mountain Car:
+    10 tilings of 10·10, γ = 0.99.) CSC with 12 bytes an entry would take 0.8 GB on the first stream, but inserting into
+    it costs a merge or a hash per entry; a page costs one look-up per 32 entries, then runs at the speed of dense
+    columns, and dense features fill all pages. Pages of 8 to 64 rows take 1.05 to 1.4 GB there and much the same time.
+
+    The table of page numbers has 4 bytes per page that could be: 1/64 of the dense matrix, which bounds the number of
+    features seen at 262,000 for 8 GiB.
+
+    Parameters
+    ----------
+    memory_limit : int
+        Bytes that pages in use and table may take. (While either grows, its old and its new array exist side by side.)
+    """
+
+    def __init__(self, memory_limit: int) -> None:
+        self.memory_limit = memory_limit
+        self.n_pages = 1
+        self.pages: FloatArray = np.zeros((1, PAGE))
+        self.table: np.ndarray[Any, np.dtype[np.int32]] = np.zeros((0, 0), dtype=np.int32)
+
+    def check(self, n: int) -> None:
+        """Raise :class:`CapacityError` if the table of n columns alone is too large."""
+        if _TABLE_ITEM * n * _blocks(n) > self.memory_limit:
+            raise self._too_large(n)
+
+    def grow(self, n: int) -> None:
+        """Make room in the table for n columns (and rows)."""
+        capacity = self.table.shape[0]
+        if n > capacity:
+            size = max(n, min(capacity * 5 // 4, isqrt(self.memory_limit * PAGE // _TABLE_ITEM)))
+            table = np.zeros((size, _blocks(size)), dtype=np.int32)
+            table[:capacity, : self.table.shape[1]] = self.table
+            self.table = table
+
+    def reserve(self, n: int, *transitions: Any) -> None:
+        """Make room for what transitions will write; nothing has changed if :class:`CapacityError` is raised.
+
+        ``transitions`` are the arguments of :func:`tlstd.kernels.ilstd.reserve` before ``table``.
+        """
+        room = self.memory_limit - _TABLE_ITEM * n * _blocks(n)
+        most = min(1 + room // _PAGE_BYTES, _MOST_PAGES)
+        n_pages = int(kernels.reserve(*transitions, self.table, self.n_pages, most))  # type: ignore[call-arg]
+        if n_pages > most:
+            self.table[self.table >= self.n_pages] = 0
+            raise self._too_large(n)
+        self.n_pages = n_pages
+        if n_pages > len(self.pages):
+            # in place: a copy of gigabytes, page fault by page fault, costs more than all the updates (measured)
+            if not self.pages.flags.owndata:  # unpickled
+                self.pages = self.pages.copy()
+            self.pages.resize((max(n_pages, min(len(self.pages) * 5 // 4, most)), PAGE), refcheck=False)
+
+    def toarray(self, n: int) -> FloatArray:
+        """The first n rows and columns as a dense (n, n) array."""
+        columns = self.pages[self.table[:n, : _blocks(n)]]
+        dense: FloatArray = columns.reshape(n, PAGE * _blocks(n))[:, :n].T.copy()
+        return dense
+
+    def state(self, n: int) -> State:
+        """What :meth:`restore` takes: the pages in order of their numbers, and where each belongs."""
+        columns, blocks = np.nonzero(self.table)
+        places = np.zeros(self.n_pages, dtype=np.int64)
+        places[self.table[columns, blocks]] = columns * _blocks(n) + blocks
+        return {"places": places[1:], "pages": self.pages[1 : self.n_pages]}
+
+    def restore(self, saved: Saved, n: int) -> None:
+        """Take over a saved state, if it can be one of n rows and columns; only of fresh objects.
+
+        The table may be larger than the file, but what of it is not in the file is never touched.
+        """
+        count = _blocks(n)
+        places = saved.integers("places", None, low=0, high=n * count - 1)
+        pages = saved.floats("pages", places.size, PAGE)
+        if np.unique(places).size != places.size:
+            raise saved.error("places", "has a page twice")
+        last = pages[places % max(count, 1) == count - 1]
+        if last[:, n - (count - 1) * PAGE :].any():
+            raise saved.error("pages", f"has entries in rows past {n}")
+        try:
+            self.check(n)
+            self.grow(n)
+        except MemoryError as error:
+            raise saved.error("places", f"belongs to a matrix that is too large: {error}") from error
+        self.n_pages = 1 + places.size
+        self.pages = np.concatenate([self.pages, pages])
+        self.table[places // max(count, 1), places % max(count, 1)] = np.arange(1, self.n_pages)
+
+    def _too_large(self, n: int) -> CapacityError:
+        return CapacityError(
+            f"{n} distinct features need more than memory_limit = {1e-9 * self.memory_limit:.3g} GB for iLSTD's "
+            f"matrix: use TLSTD, which needs 16·{n}·rank bytes, or raise memory_limit"
+        )
+
+
+def _blocks(n: int) -> int:
+    """Number of pages that n rows are cut into."""
+    return -(-n // PAGE)

@@ -1,0 +1,41 @@
+"""Models from files; ``save`` is a method of every estimator, the file's format is in ``docs/state.md``."""
+
+from __future__ import annotations
+
+from tlstd import container
+from tlstd.errors import StateError
+from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.registry import CLASSES
+
+
+def load(path: container.Path) -> LinearEstimator:
+    """Return the model that was saved: continued, it is the model that was never stopped, bit for bit.
+
+    Anything but an undamaged file of a known version raises :class:`~tlstd.StateError`. Nothing in a file can run, and
+    reading it takes no more memory than a small multiple of its size. ``OSError`` is raised as by ``open``.
+
+    Example
+    -------
+    >>> import numpy as np, os, tempfile, tlstd
+    >>> chain = tlstd.boyan_chain()
+    >>> model = tlstd.TLSTD(4, rank=2, lambda_=0.5)
+    >>> model.update_many(chain.sample(100, np.random.default_rng(0)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "model"))
+    ...     same = tlstd.load(os.path.join(folder, "model"))
+    >>> bool((same.weights == model.weights).all())
+    True
+    """
+    try:
+        contents = container.read(path)
+        return _class_named(contents.class_name)._loaded(contents)
+    except StateError as error:
+        raise StateError(
+            f"{path} cannot be loaded ({error}): restore it from a copy or save the model again"
+        ) from error
+
+
+def _class_named(name: str) -> type[LinearEstimator]:
+    if name not in CLASSES:
+        raise StateError(f"its class {name[:40]!r} is not in tlstd.estimators.registry.CLASSES")
+    return CLASSES[name]

@@ -1,0 +1,407 @@
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tests.helpers import batch_lstd, dense, random_transitions
+from tlstd import LSTD, boyan_chain, random_walk
+from tlstd.checks import CHECKS, Factory
+from tlstd.container import Saved
+from tlstd.errors import CapacityError, InvalidInputError, InvalidParameterError, StateError
+from tlstd.estimators.ilstd import ILSTD
+from tlstd.estimators.step_sizes import Decay, StepSize, as_schedule
+from tlstd.kernels.ilstd import PAGE
+from tlstd.state import load
+from tlstd.types import FloatArray, SparseVector, Transition, Transitions
+
+
+def literal(steps: Transitions, lambda_: float, step_size: StepSize, m: int) -> tuple[FloatArray, FloatArray]:
+    """w and μ by a dense loop, one line per equation."""
+    n = steps.n_features
+    A, mu, w, z = np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros(n)
+    for t, alpha in zip(steps, as_schedule(step_size).values(1, len(steps)), strict=True):
+        x, x_next = dense(t.x), dense(t.x_next)
+        z = t.rho * (t.trace_discount * lambda_ * z + x)
+        d = x - t.discount * x_next
+        A += np.outer(z, d)
+        mu += z * (t.reward - d @ w)
+        for _ in range(m):
+            j = np.abs(mu).argmax()
+            step = alpha * mu[j]
+            w[j] += step
+            mu -= step * A[:, j]
+    return w, mu
+
+
+def assert_same(found: FloatArray, expected: FloatArray, tolerance: float = 1e-10) -> None:
+    assert_allclose(found, expected, rtol=0.0, atol=tolerance * np.abs(expected).max(initial=1e-300))
+
+
+def residual(model: ILSTD) -> FloatArray:
+    ids, _, mu = model.system()
+    full = np.zeros(model.n_features)
+    full[ids] = mu
+    return full
+
+
+def tile_like(rng: np.random.Generator, n_steps: int, n_features: int, n_active: int) -> Transitions:
+    """Binary features and numbers that floating point adds and multiplies exactly, so that ties are ties."""
+    X = np.zeros((n_steps + 1, n_features))
+    for row in X:
+        row[rng.permutation(n_features)[:n_active]] = 1.0
+    flags = {"terminated": rng.random(n_steps) < 0.2, "truncated": rng.random(n_steps) < 0.1}
+    return Transitions.from_arrays(X[:-1], rng.integers(-2, 3, n_steps).astype(float), X[1:], **flags, gamma=0.5)
+
+
+STREAMS: dict[str, dict[str, Any]] = {
+    "dense": {},
+    "sparse": {"sparse": True, "density": 0.2},
+    "sparse, dense storage": {"density": 0.2},
+    "off-policy": {"off_policy": True, "density": 0.6},
+    "off-policy, sparse": {"off_policy": True, "sparse": True, "density": 0.3},
+    "short episodes": {"terminate": 0.4, "truncate": 0.3, "density": 0.5},
+    "all truncated": {"truncate": 1.0, "sparse": True, "density": 0.5},
+    "one long episode": {"terminate": 0.0, "truncate": 0.0, "density": 0.3},
+}
+SCHEDULES: dict[str, StepSize] = {
+    "decay": Decay(0.05, 10),
+    "constant": 1e-3,
+    "function": lambda t: 0.0 if t % 7 == 0 else 0.3 / (t + 10) ** 0.9,
+}
+
+
+class TestAgainstTheDenseLoop:
+    @pytest.mark.parametrize("kind", STREAMS)
+    @pytest.mark.parametrize("lambda_", [0.0, 0.5, 1.0])
+    @pytest.mark.parametrize("m", [1, 3, 50])
+    def test_weights_and_residual(self, kind: str, lambda_: float, m: int) -> None:
+        """50 features, so that there are several pages; m = 50 are "all"."""
+        steps = random_transitions(np.random.default_rng(len(kind)), n_features=50, n_steps=80, **STREAMS[kind])
+        for step_size in SCHEDULES.values():
+            w, mu = literal(steps, lambda_, step_size, m)
+            assert np.abs(w).max() < 1e3  # else it would compare chaos
+            model = ILSTD(50, step_size=step_size, lambda_=lambda_, coordinates_per_step=m)
+            model.update_many(steps)
+            assert_same(model.weights, w)
+            assert_same(residual(model), mu)
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_ties(self, seed: int) -> None:
+        """Equal residuals are the rule with tiles: the first of them moves, in whatever order features appeared."""
+        steps = tile_like(np.random.default_rng(seed), 40, 70, 5)
+        for m in (1, 4):
+            model = ILSTD(70, step_size=2.0**-6, lambda_=0.5, coordinates_per_step=m)
+            one_by_one = copy.deepcopy(model)
+            model.update_many(steps)
+            for t in steps:
+                one_by_one.update(t)
+            assert_array_equal(one_by_one.weights, model.weights)
+            assert_same(model.weights, literal(steps, 0.5, 2.0**-6, m)[0], 1e-12)
+
+    def test_by_hand(self) -> None:
+        """Two features, α = 0.1, λ = 0.5.
+
+        First z = (1, 0), d = (1, -0.9), so μ = (3, 0); w₀ = 0.1·3 and μ₀ -= 0.3·1. Then z = 0.45·(1, 0) + (0, 2) and
+        d = (0, 2) (terminated), so A = [[1, -0.9 + 0.45·2], [0, 4]] and μ = (2.7 + 0.45·5, 2·5); w₁ = 0.1·10 and
+        μ -= 1·A e₁ = (0, 4).
+        """
+        model = ILSTD(2, step_size=0.1, lambda_=0.5)
+        model.update(Transition([1.0, 0.0], 3.0, [0.0, 1.0], discount=0.9, trace_discount=0.0))
+        assert_allclose(model.weights, [0.3, 0.0], rtol=1e-14)
+        assert_allclose(model.system()[1], [[1.0, -0.9], [0.0, 0.0]], rtol=1e-14)
+        assert_allclose(model.system()[2], [2.7, 0.0], rtol=1e-14)
+        model.update(Transition([0.0, 2.0], 5.0, [7.0, 7.0], discount=0.0, trace_discount=0.9))
+        assert_allclose(model.weights, [0.3, 1.0], rtol=1e-14)
+        assert_allclose(model.system()[1], [[1.0, 0.0], [0.0, 4.0]], rtol=1e-14, atol=1e-15)
+        assert_allclose(model.system()[2], [4.95, 6.0], rtol=1e-14)
+
+
+class TestResidual:
+    @pytest.mark.parametrize("lambda_", [0.0, 0.9])
+    def test_stays_b_minus_A_w(self, lambda_: float) -> None:
+        """After 5,000 steps of 5 coordinates, against sums made without them."""
+        rng = np.random.default_rng(0)
+        steps = random_transitions(rng, n_features=40, n_steps=5000, density=0.1, sparse=True, off_policy=True)
+        model = ILSTD(40, step_size=Decay(0.05, 100), lambda_=lambda_, coordinates_per_step=5)
+        model.update_many(steps)
+        A, b = (5000.0 * part for part in batch_lstd(steps, lambda_))
+        ids, found_A, _ = model.system()
+        assert_allclose(found_A, A[np.ix_(ids, ids)], rtol=1e-10, atol=1e-9)
+        scale = np.abs(b[:, 0]) + np.abs(A) @ np.abs(model.weights)
+        assert (np.abs(residual(model) - (b[:, 0] - A @ model.weights)) < 1e-12 * scale.max()).all()
+
+    def test_long_traces_leave_no_error_in_A(self) -> None:
+        """γλ = 0.9: what leaves the trace after 350 steps is no more than rounding."""
+        rng = np.random.default_rng(1)
+        options: dict[str, Any] = {"density": 0.01, "terminate": 0.0, "truncate": 0.0, "sparse": True}
+        steps = random_transitions(rng, n_features=300, n_steps=600, **options)
+        model = ILSTD(300, step_size=Decay(0.05, 100), lambda_=1.0)
+        model.update_many(steps)
+        ids, found, _ = model.system()
+        A = 600.0 * batch_lstd(steps, 1.0)[0]
+        assert np.abs(found - A[np.ix_(ids, ids)]).max() < 1e-13 * np.abs(A).max()
+
+
+class TestApproachesLSTD:
+    @pytest.mark.parametrize("lambda_", [0.0, 0.8])
+    @pytest.mark.parametrize("oracle", ["random walk", "Boyan chain"])
+    def test_with_all_coordinates_and_decaying_steps(self, oracle: str, lambda_: float) -> None:
+        process = random_walk(7, gamma=0.95) if oracle == "random walk" else boyan_chain()
+        stream = process.sample(40_000, np.random.default_rng(0))
+        n = process.n_features
+        distances = []
+        for length in (400, 40_000):
+            model = ILSTD(n, step_size=Decay(0.1, 50), lambda_=lambda_, coordinates_per_step=n)
+            exact = LSTD(n, lambda_=lambda_, rcond=1e-12)
+            model.update_many(stream[:length])
+            exact.update_many(stream[:length])
+            distances.append(np.abs(model.weights - exact.weights).max() / np.abs(exact.weights).max())
+        assert distances[1] < 0.1 * distances[0], distances
+        assert distances[1] < 1e-3, distances
+        values = process.values()
+        assert np.abs(model.predict(process.X) - values).max() < 0.05 * np.abs(values).max()
+
+    def test_more_coordinates_are_closer(self) -> None:
+        process = random_walk(11, gamma=0.95)
+        stream = process.sample(3000, np.random.default_rng(3))
+        exact = LSTD(11, lambda_=0.5, rcond=1e-12)
+        exact.update_many(stream)
+        distances = []
+        for m in (1, 3, 11):
+            model = ILSTD(11, step_size=Decay(0.1, 50), lambda_=0.5, coordinates_per_step=m)
+            model.update_many(stream)
+            distances.append(np.abs(model.weights - exact.weights).max())
+        assert distances[0] > distances[1] > distances[2]
+
+
+class TestDivergence:
+    @pytest.mark.parametrize("m", [1, 4])
+    def test_without_decay_is_data(self, m: int) -> None:
+        """Warnings are errors here. Reading and learning go on."""
+        stream = boyan_chain().sample(3000, np.random.default_rng(0))
+        model = ILSTD(4, step_size=0.5, lambda_=0.5, coordinates_per_step=m)
+        model.update_many(stream)
+        assert not np.isfinite(model.weights).all()
+        model.update(stream[0])
+        model.update_many(stream[:10])
+        assert model.n_updates == 3011
+        X = np.asarray(boyan_chain().X)
+        forms = (model.predict(X), model.predict(sp.csr_array(X)), np.array([model.predict(x) for x in X]))
+        for values in forms:
+            assert not np.isfinite(values).all()
+        assert not np.isfinite(model.sparse_weights.values).all()
+
+    def test_decay_of_the_same_first_step_converges(self) -> None:
+        chain = boyan_chain()
+        model = ILSTD(4, step_size=Decay(0.5, 10), lambda_=0.5, coordinates_per_step=4)
+        model.update_many(chain.sample(3000, np.random.default_rng(0)))
+        assert np.abs(model.predict(chain.X) - chain.values()).max() < 1.0
+
+
+class TestCapacity:
+    @staticmethod
+    def stream(n_steps: int, n_features: int, seed: int = 0) -> Transitions:
+        rng = np.random.default_rng(seed)
+        return random_transitions(rng, n_features=n_features, n_steps=n_steps, density=3 / n_features, sparse=True)
+
+    @pytest.mark.parametrize("limit", [100_000, 200_000, 400_000])
+    def test_refusal_leaves_the_model_unchanged(self, limit: int) -> None:
+        """Too many pages: refused whole, at the same point of the stream whether it comes in one piece or in steps."""
+        known, rest = self.stream(20, 400), self.stream(300, 400, seed=1)
+        options: dict[str, Any] = {"step_size": Decay(0.1, 10), "lambda_": 0.9, "coordinates_per_step": 2}
+        model = ILSTD(400, memory_limit=limit, **options)
+        model.update_many(known)
+        before, n_seen, twin = model.weights.copy(), model.n_seen, copy.deepcopy(model)
+        with pytest.raises(CapacityError, match=r"memory_limit = .* GB .*: use TLSTD"):
+            model.update_many(rest)
+        assert (model.n_updates, model.n_seen) == (20, n_seen)
+        assert_array_equal(model.weights, before)
+        taken = 0
+        with pytest.raises(CapacityError):  # noqa: PT012 - which step is refused is the question
+            for t in rest:
+                twin.update(t)
+                taken += 1
+        assert 0 < taken < 300
+        model.update_many(rest[:taken])
+        assert_array_equal(model.weights, twin.weights)
+        for x, y in zip(model.system(), twin.system(), strict=True):
+            assert_array_equal(x, y)
+        with pytest.raises(CapacityError):
+            model.update(rest[taken])
+        free = ILSTD(400, **options)
+        free.update_many(known)
+        free.update_many(rest[:taken])
+        assert_array_equal(model.weights, free.weights)
+
+    def test_too_many_features(self) -> None:
+        model = ILSTD(1000, step_size=0.1, lambda_=0.0, memory_limit=1000)
+        with pytest.raises(CapacityError, match="1000 distinct features"):
+            model.update(Transition(np.ones(1000), 1.0, np.ones(1000), discount=0.9, trace_discount=0.0))
+        assert (model.n_updates, model.n_seen) == (0, 0)
+        model.update(Transition(np.eye(1000)[3], 1.0, np.eye(1000)[3], discount=0.0, trace_discount=0.0))
+        assert model.weights[3] == 0.1
+
+    def test_new_features_count_even_if_they_write_nothing(self) -> None:
+        """With ρ = 0 nothing is added to A, but the table grows."""
+        model = ILSTD(100, step_size=0.1, lambda_=0.0, memory_limit=4 * 8 + 2 * 256)
+        x = np.eye(100)
+        for i in (0, 1):
+            model.update(Transition(x[i], 1.0, x[i], discount=0.0, trace_discount=0.0))
+        with pytest.raises(CapacityError):
+            model.update(Transition(x[2:30].sum(axis=0), 1.0, x[0], discount=0.0, trace_discount=0.0, rho=0.0))
+        assert (model.n_updates, model.n_seen) == (2, 2)
+        assert_array_equal(np.flatnonzero(model.weights), [0, 1])
+
+    def test_a_step_size_that_cannot_be_used_changes_nothing(self) -> None:
+        steps = self.stream(10, 50)
+        model = ILSTD(50, step_size=lambda t: np.nan if t == 8 else 0.1, lambda_=0.5)
+        with pytest.raises(InvalidParameterError, match=r"step_size\(8\)"):
+            model.update_many(steps)
+        assert (model.n_updates, model.n_seen) == (0, 0)
+        model.update_many(steps[:7])
+        assert model.n_updates == 7
+
+
+def test_two_to_the_31_features() -> None:
+    d = 2**31
+    small = random_transitions(np.random.default_rng(0), n_features=60, n_steps=50, density=0.1, sparse=True)
+    place = np.sort(np.random.default_rng(1).choice(d, 60, replace=False))
+    place[-1] = d - 1
+    model, twin = (ILSTD(n, step_size=Decay(0.1, 5), lambda_=0.7, coordinates_per_step=3) for n in (d, 60))
+
+    def far(x: Any) -> SparseVector:
+        return SparseVector(place[x.indices], x.values, d)
+
+    for t in small:
+        twin.update(t)
+        model.update(
+            Transition(far(t.x), t.reward, far(t.x_next), discount=t.discount, trace_discount=t.trace_discount)
+        )
+    assert_array_equal(model.sparse_weights.values, twin.sparse_weights.values)
+    assert_array_equal(model.sparse_weights.indices, place[twin.sparse_weights.indices])
+    assert model.predict(far(small[3].x)) == pytest.approx(twin.predict(small[3].x), rel=1e-14)
+    assert model.predict(SparseVector([5], [1.0], d)) == 0.0
+    assert model.nbytes < 1_000_000
+    with pytest.raises(CapacityError, match="sparse_weights"):
+        _ = model.weights
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("m", [1, 12])
+def test_contract(check: Any, m: int) -> None:
+    factory: Factory = lambda n_features, **options: ILSTD(  # noqa: E731
+        n_features, step_size=Decay(0.1, 10), lambda_=0.7, coordinates_per_step=m, **options
+    )
+    check(factory)
+
+
+class TestSaving:
+    @pytest.mark.parametrize("step_size", [0.001, Decay(0.1, 10)])
+    def test_saved_and_continued_is_never_stopped(self, step_size: StepSize, tmp_path: Path) -> None:
+        rng = np.random.default_rng(0)
+        steps = random_transitions(rng, n_features=200, n_steps=300, density=0.02, sparse=True, off_policy=True)
+        for cut in (0, 1, 30, 250):
+            model = ILSTD(200, step_size=step_size, lambda_=0.8, coordinates_per_step=2)
+            model.update_many(steps[:cut])
+            model.save(tmp_path / "model")
+            loaded = load(tmp_path / "model")
+            loaded.save(tmp_path / "again")
+            assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+            for m in (model, loaded):
+                m.update_many(steps[cut:])
+            assert isinstance(loaded, ILSTD)
+            for x, y in zip(loaded.system(), model.system(), strict=True):
+                assert_array_equal(x, y)
+            assert_array_equal(loaded.weights, model.weights)
+
+    @pytest.mark.parametrize(
+        ("name", "change", "message"),
+        [
+            ("A.places", lambda a: a * 0, "twice"),
+            ("A.places", lambda a: a + 10**6, "outside"),
+            ("A.pages", lambda a: a + 1.0, "rows past"),
+            ("A.pages", lambda a: a[1:], "shape"),
+            ("A.pages", lambda a: a * np.nan, "not finite"),
+            ("blocks", lambda a: a[:0], "does not fit the trace"),
+            ("blocks", lambda a: np.repeat(a, 2), "twice"),
+            ("blocks", lambda a: a + 100, "outside"),
+            ("tops", lambda a: a * 0.5, "does not fit the trace"),
+            ("z", lambda a: a[1:], "shape"),
+            ("n_samples", lambda a: a + 1, "samples"),
+            ("seen.ids", lambda a: a * 0, "twice"),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, name: str, change: Callable[[Any], Any], message: str) -> None:
+        """Above all what kernels would use as an index."""
+        steps = random_transitions(np.random.default_rng(0), n_features=70, n_steps=40, density=0.05, sparse=True)
+        model = ILSTD(70, step_size=Decay(0.1, 10), lambda_=0.8)
+        model.update_many(steps)
+        flat: dict[str, Any] = {}
+        for key, value in model._state().items():
+            flat.update({f"{key}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value})
+        for values in (flat, {**flat, name: change(flat[name])}):
+            fresh = ILSTD(70, step_size=Decay(0.1, 10), lambda_=0.8)
+            fresh.n_updates = 40
+            if values is flat:
+                fresh._restore(Saved(dict(flat)))
+                continue
+            with pytest.raises(StateError, match=message):
+                fresh._restore(Saved(values))
+
+    def test_a_pickled_model_goes_on(self) -> None:
+        """Its arrays do not own their memory, so they cannot grow in place."""
+        steps = random_transitions(np.random.default_rng(0), n_features=300, n_steps=200, density=0.02, sparse=True)
+        model = ILSTD(300, step_size=Decay(0.1, 10), lambda_=0.8)
+        model.update_many(steps[:20])
+        for protocol in (2, 5):
+            whole, twin = copy.deepcopy(model), pickle.loads(pickle.dumps(model, protocol=protocol))
+            whole.update_many(steps[20:])
+            twin.update_many(steps[20:])
+            assert_array_equal(twin.weights, whole.weights)
+
+    def test_a_matrix_too_large_for_its_limit_is_refused(self) -> None:
+        model = ILSTD(500, step_size=0.1, lambda_=0.0, memory_limit=1000)
+        values = {"places": np.zeros(0, dtype=np.int64), "pages": np.zeros((0, PAGE))}
+        with pytest.raises(StateError, match="too large"):
+            model._A.restore(Saved(values), 500)
+
+    def test_functions_and_diverged_models_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(StateError, match="cannot be saved"):
+            ILSTD(3, step_size=lambda t: 1.0 / t, lambda_=0.5).save(tmp_path / "model")
+        model = ILSTD(4, step_size=0.5, lambda_=0.5)
+        model.update_many(boyan_chain().sample(3000, np.random.default_rng(0)))
+        with pytest.raises(StateError, match="diverged"):
+            model.save(tmp_path / "model")
+        assert not list(tmp_path.iterdir())
+
+
+class TestParameters:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"step_size": 0.0}, "step_size is 0"),
+            ({"step_size": "fast"}, "step_size is 'fast'"),
+            ({"lambda_": 1.1}, "lambda_ is 1.1"),
+            ({"coordinates_per_step": 0}, "coordinates_per_step is 0"),
+            ({"coordinates_per_step": 1.5}, "coordinates_per_step is 1.5"),
+            ({"memory_limit": 0}, "memory_limit is 0"),
+        ],
+    )
+    def test_bad_ones_are_refused(self, changes: dict[str, Any], message: str) -> None:
+        with pytest.raises(InvalidParameterError, match=message):
+            ILSTD(3, **{"step_size": 0.1, "lambda_": 0.5, **changes})
+
+    def test_one_target_only(self) -> None:
+        with pytest.raises(TypeError, match="n_targets"):
+            ILSTD(3, step_size=0.1, lambda_=0.5, n_targets=2)  # type: ignore[call-arg]
+        steps = random_transitions(np.random.default_rng(0), n_features=3, n_steps=5, n_targets=2)
+        with pytest.raises(InvalidInputError, match="n_targets=1"):
+            ILSTD(3, step_size=0.1, lambda_=0.5).update_many(steps)

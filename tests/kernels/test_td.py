@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tlstd.kernels import td as kernels
+from tlstd.kernels.sparse import dense_to_csr
+from tlstd.types import FloatArray, IntArray
+
+
+class Stream(NamedTuple):
+    X: FloatArray
+    X_next: FloatArray
+    steps: FloatArray  # α, γ_{t+1}, γ_t λ, ρ
+    rewards: FloatArray
+
+    def part(self, start: int, stop: int) -> Stream:
+        s = slice(start, stop)
+        return Stream(self.X[s], self.X_next[s], self.steps[:, s].copy(), self.rewards[s])
+
+
+def stream(seed: int, *, n: int, d: int, density: float, m: int = 1, off_policy: bool = False) -> Stream:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n + 1, d)) * (rng.random((n + 1, d)) < density)
+    X[rng.random(n + 1) < 0.05] = 0.0
+    discounts = rng.choice([0.9, 0.9, 0.9, 1.0, 0.5, 0.0], n)
+    decays = rng.choice([0.8, 0.8, 0.8, 1.0, 1e-3, 0.0], n)
+    rhos = rng.choice([1.0, 0.3, 1.7, 2.5, 0.0], n) if off_policy else np.ones(n)
+    steps = np.array([rng.uniform(0.0, 0.05, n), discounts, decays, rhos])
+    return Stream(X[:-1].copy(), X[1:].copy(), steps, rng.standard_normal((n, m)))
+
+
+def literal(data: Stream, true_online: bool, replacing: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """W (d, m), z (d,) and v_old (m,) by the equations in the module's docstring."""
+    d, m = data.X.shape[1], data.rewards.shape[1]
+    W, z, v_old = np.zeros((d, m)), np.zeros(d), np.zeros(m)
+    for t in range(data.X.shape[0]):
+        x, x_next = data.X[t], data.X_next[t]
+        alpha, discount, decay, rho = data.steps[:, t]
+        v, v_next = x @ W, x_next @ W
+        if true_online:
+            z = decay * z + alpha * x - alpha * decay * (z @ x) * x
+            delta = data.rewards[t] + discount * v_next - v
+            W = W + np.outer(z, delta + v - v_old) - np.outer(alpha * x, v - v_old)
+            v_old = v_next
+        else:
+            z = rho * (np.where(x != 0.0, 0.0, decay * z) + x) if replacing else rho * (decay * z + x)
+            W = W + np.outer(alpha * z, data.rewards[t] + discount * v_next - v)
+    return W, z, v_old
+
+
+class Lazy:
+    """The arguments of learn_sparse, over all of ``n_rows`` rows."""
+
+    def __init__(self, n_rows: int, m: int) -> None:
+        self.U, self.S, self.y = np.zeros((n_rows, m)), np.zeros(m), np.zeros(n_rows)
+        self.listed, self.active = np.zeros(n_rows, dtype=np.bool_), np.full(n_rows, -1)
+        self.n_active, self.scale, self.v_old = np.zeros(1, dtype=np.int64), np.array([1.0, 0.0]), np.zeros(m)
+
+    def learn(self, data: Stream, *, true_online: bool = False, replacing: bool = False) -> None:
+        every = np.arange(data.X.shape[0])
+        lazy = (self.U, self.S, self.y, self.listed, self.active, self.n_active, self.scale)
+        x, x_next = dense_to_csr(data.X, every), dense_to_csr(data.X_next, every)
+        kernels.learn_sparse(x, x_next, data.steps, data.rewards, lazy, self.v_old, replacing, true_online)
+        self.check()
+
+    def check(self) -> None:
+        on_trace = self.active[: self.n_active[0]]
+        assert np.unique(on_trace).size == on_trace.size
+        assert_array_equal(np.flatnonzero(self.listed), np.sort(on_trace))
+        assert set(np.flatnonzero(self.y)) <= set(on_trace.tolist())
+        assert 1.0 / 64.0 <= self.scale[0] <= 64.0
+        assert np.abs(self.y).max() <= self.scale[1] * (1.0 + 1e-12) + 1e-300
+
+    @property
+    def W(self) -> FloatArray:
+        weights: FloatArray = self.U + np.outer(self.y, self.S)
+        return weights
+
+    @property
+    def z(self) -> FloatArray:
+        trace: FloatArray = self.y * self.scale[0]
+        return trace
+
+
+def assert_near(found: FloatArray, expected: FloatArray, tolerance: float = 1e-12) -> None:
+    assert_allclose(found, expected, rtol=0.0, atol=tolerance * max(np.abs(expected).max(), 1e-3))
+
+
+ALGORITHMS = pytest.mark.parametrize(
+    ("true_online", "replacing"), [(False, False), (False, True), (True, False)], ids=["td", "replacing", "true-online"]
+)
+
+
+class TestSparse:
+    @ALGORITHMS
+    @pytest.mark.parametrize("seed", range(6))
+    def test_against_the_literal_loop(self, seed: int, true_online: bool, replacing: bool) -> None:
+        off_policy, m = seed % 2 == 1 and not true_online, 1 + 2 * (seed % 3)
+        data = stream(seed, n=300, d=12, density=0.3, m=m, off_policy=off_policy)
+        W, z, v_old = literal(data, true_online, replacing)
+        assert 0.05 < np.abs(W).max() < 1e3
+        lazy = Lazy(12, m)
+        for start, stop in ((0, 1), (1, 40), (40, 40), (40, 299), (299, 300)):
+            lazy.learn(data.part(start, stop), true_online=true_online, replacing=replacing)
+        assert_near(lazy.W, W)
+        assert_near(lazy.z, z)
+        if true_online:
+            assert_near(lazy.v_old, v_old)
+
+    @ALGORITHMS
+    def test_cuts_do_not_matter_to_the_bit(self, true_online: bool, replacing: bool) -> None:
+        data = stream(3, n=200, d=12, density=0.3, m=2)
+        whole, single = Lazy(12, 2), Lazy(12, 2)
+        whole.learn(data, true_online=true_online, replacing=replacing)
+        for t in range(200):
+            single.learn(data.part(t, t + 1), true_online=true_online, replacing=replacing)
+        assert_array_equal(whole.W, single.W)
+
+    @pytest.mark.parametrize("true_online", [False, True])
+    def test_unseen_next_features_weigh_nothing(self, true_online: bool) -> None:
+        data = stream(0, n=60, d=6, density=0.4)
+        data.X[:, 4:] = 0.0  # features 4 and 5 are only ever next
+        expected = Lazy(6, 1)
+        expected.learn(data, true_online=true_online)
+        every, lazy = np.arange(60), Lazy(4, 1)
+        indptr, rows, vals = dense_to_csr(data.X_next, every)
+        arrays = (lazy.U, lazy.S, lazy.y, lazy.listed, lazy.active, lazy.n_active, lazy.scale)
+        kernels.learn_sparse(
+            dense_to_csr(data.X, every),
+            (indptr, np.where(rows < 4, rows, -1), vals),
+            data.steps,
+            data.rewards,
+            arrays,
+            lazy.v_old,
+            False,
+            true_online,
+        )
+        assert_array_equal(lazy.W, expected.W[:4])
+
+    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("true_online", [False, True])
+    def test_features_and_rewards_of_many_sizes(self, seed: int, true_online: bool) -> None:
+        """Twelve decades of features, rewards of 1 and of 1e8: no digits are lost, relative to the largest weight."""
+        rng = np.random.default_rng(seed)
+        data = stream(seed, n=2000, d=20, density=0.2)
+        scale = 10.0 ** rng.uniform(-12, 0, [(1, 20), (2001, 1), (2001, 20), (2001, 20)][seed])
+        X = np.vstack([data.X, data.X_next[-1:]]) * scale
+        data.rewards[rng.random(2000) < 0.01] *= 1e8
+        data = data._replace(X=X[:-1].copy(), X_next=X[1:].copy())
+        lazy = Lazy(20, 1)
+        lazy.learn(data, true_online=true_online)
+        assert_near(lazy.W, literal(data, true_online, False)[0])
+
+    @pytest.mark.parametrize("true_online", [False, True])
+    def test_a_large_feature_after_small_ones(self, true_online: bool) -> None:
+        """Errors of 1e12 meet features of 1e-10, then errors of 1 a feature of 1: it inherits none of S's rounding."""
+        X = np.zeros((12, 2))
+        X[:6, 0], X[6:, 1] = 1e-10, 1.0
+        rewards = np.where(np.arange(12) < 6, 1e12 / 3.0, 1.0)[:, None]
+        ones = np.ones(12)
+        data = Stream(X, np.zeros((12, 2)), np.array([0.1 * ones, ones, 0.97 * ones, ones]), rewards)
+        lazy = Lazy(2, 1)
+        lazy.learn(data, true_online=true_online)
+        assert_allclose(lazy.W, literal(data, true_online, False)[0], rtol=1e-13)
+
+    @pytest.mark.parametrize("decay", [0.5, 0.9])
+    @pytest.mark.parametrize("true_online", [False, True])
+    def test_decayed_entries_leave(self, decay: float, true_online: bool) -> None:
+        """Each step brings a new feature; the list ends at ln(CUT) / ln(decay) of them and one settling."""
+        n = 2000
+        steps = np.array([np.full(n, 0.1), np.full(n, 0.9), np.full(n, decay), np.ones(n)])
+        one = (np.arange(n + 1), np.arange(n), np.ones(n))
+        none: tuple[IntArray, IntArray, FloatArray]
+        none = (np.zeros(n + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+        lazy = Lazy(n, 1)
+        arrays = (lazy.U, lazy.S, lazy.y, lazy.listed, lazy.active, lazy.n_active, lazy.scale)
+        kernels.learn_sparse(one, none, steps, np.ones((n, 1)), arrays, lazy.v_old, False, true_online)
+        lazy.check()
+        assert lazy.n_active[0] <= (np.log(kernels.CUT) - np.log(64.0)) / np.log(decay) + 2.0
+        if not true_online:  # every weight is the geometric sum 0.1 (1 + decay + decay² + …)
+            assert_allclose(lazy.W[: n - 600, 0], 0.1 / (1.0 - decay), rtol=1e-14)
+
+    def test_entries_that_cancel_are_not_listed_twice(self) -> None:
+        X = np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]])
+        ones = np.ones(5)
+        data = Stream(X, np.zeros((5, 2)), np.array([0.1 * ones, ones, ones, ones]), np.ones((5, 1)))
+        lazy = Lazy(2, 1)
+        lazy.learn(data)
+        assert lazy.n_active[0] == 1
+        assert_near(lazy.W, literal(data, False, False)[0])
+
+    @pytest.mark.parametrize("value", [5e-324, 1e-310, 1e-200])
+    def test_tiny_features_stay_finite(self, value: float) -> None:
+        X = np.full((30, 2), value)
+        ones = np.ones(30)
+        for true_online in (False, True):
+            lazy = Lazy(2, 1)
+            lazy.learn(
+                Stream(X, X, np.array([ones, 0.9 * ones, 0.5 * ones, ones]), ones[:, None]), true_online=true_online
+            )
+            assert np.isfinite(lazy.W).all()
+            assert_allclose(lazy.W, lazy.W[0, 0])
+
+    def test_settle(self) -> None:
+        U, S, y = np.ones((4, 2)), np.array([1.0, 10.0]), np.array([2.0, 0.0, 1e-30, 3.0])
+        listed, active = np.array([True, False, True, True]), np.array([3, 0, 2, -1])
+        assert kernels.settle(U, S, y, listed, active, 3, 0.5, 3.0) == (2, 1.5)
+        assert_array_equal(U, [[3.0, 21.0], [1.0, 1.0], [1.0, 1.0], [4.0, 31.0]])
+        assert_array_equal(S, [0.0, 0.0])
+        assert_array_equal(y, [1.0, 0.0, 0.0, 1.5])
+        assert_array_equal(listed, [True, False, False, True])
+        assert set(active[:2].tolist()) == {0, 3}
+
+    def test_settle_empties_a_trace_that_has_overflowed(self) -> None:
+        U, S, y = np.zeros((1, 1)), np.zeros(1), np.array([np.inf])
+        assert kernels.settle(U, S, y, np.array([True]), np.array([0]), 1, 0.0, np.inf) == (0, 0.0)
+        assert y[0] == 0.0
+
+
+class TestDense:
+    @pytest.mark.parametrize("true_online", [False, True])
+    @pytest.mark.parametrize("seed", range(4))
+    def test_against_the_literal_loop(self, seed: int, true_online: bool) -> None:
+        m = 1 + 2 * (seed % 2)
+        data = stream(seed, n=200, d=9, density=0.8, m=m, off_policy=not true_online)
+        W, z, v_old = np.zeros((9, m), order="F"), np.zeros(9), np.zeros(m)
+        for start, stop in ((0, 1), (1, 1), (1, 150), (150, 200)):
+            part = data.part(start, stop)
+            order = np.random.default_rng(seed).permutation(stop - start)
+            X, X_next = np.empty_like(part.X), np.empty_like(part.X_next)
+            X[order], X_next[order] = part.X, part.X_next
+            kernels.learn_dense(X, order, X_next, order, part.steps, part.rewards, W.T, z, v_old, true_online)
+        expected = literal(data, true_online, False)
+        assert_near(W, expected[0])
+        assert_near(z, expected[1])
+        if true_online:
+            assert_near(v_old, expected[2])
+
+    def test_traces_do_not_become_subnormal(self) -> None:
+        X, one = np.zeros((400, 3)), np.ones(400)
+        X[0] = 1.0
+        z, every = np.zeros(3), np.arange(400)
+        steps = np.array([one, one, 0.1 * one, one])
+        kernels.learn_dense(X, every, X, every, steps, one[:, None], np.zeros((1, 3)), z, np.zeros(1), False)
+        assert_array_equal(z, 0.0)
