@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tests.estimators.test_tlstd import gapped_stream, small_cases
-from tests.estimators.test_tlstd_numerics import EPS, STREAMS, TILES, lapack_ratio
+from tests.estimators.test_tlstd_numerics import EPS, STREAMS, TILES, lapack_ratio, model_matrix
 from tests.helpers import batch_lstd, dense, random_transitions
 from tlstd.domains import mountain_car
 from tlstd.domains.boyan_chain import boyan_chain
@@ -79,6 +79,28 @@ def orthogonality(n_steps: int) -> None:
         print(f"orthogonality over {n_steps} steps, {name}: worst of {n_steps // 1000} readings {worst:.1e}")
 
 
+def eckart_young() -> None:
+    """Distance to A over the best possible at rank 50, Mountain Car tiles, λ=0, 10⁴ steps, six seeds."""
+    d, rank = TILES.n_features, 50
+    ratios: dict[int | None, list[float]] = {50: [], 160: [], None: []}
+    for seed in range(6):
+        steps = mountain_car.record(10_000, TILES, np.random.default_rng(seed))
+        exact = LSTD(d, lambda_=0.0)
+        exact.update_many(steps)
+        ids, A, _ = exact.system()
+        full = np.zeros((d, d))
+        full[np.ix_(ids, ids)] = A
+        best = np.sqrt((np.linalg.svd(A, compute_uv=False)[rank:] ** 2).sum())
+        for buffer_size, found in ratios.items():
+            model = TLSTD(d, rank, lambda_=0.0, buffer_size=buffer_size)
+            model.update_many(steps)
+            found.append(float(np.linalg.norm(full - model_matrix(model, d)) / best))
+    for buffer_size, found in ratios.items():
+        print(
+            f"distance to A over the best, tiles, buffer {buffer_size}: {min(found):.3f} to {max(found):.3f}, 6 seeds"
+        )
+
+
 def lapack() -> None:
     rng = np.random.default_rng(5)
     streams = {
@@ -132,6 +154,7 @@ def main() -> None:
     full_rank()
     truncated()
     orthogonality(n_steps)
+    eckart_young()
     lapack()
     memory()
     slope()
