@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import tlstd
 from tests.helpers import random_transitions
-from tlstd import LSTD, TLSTD, InvalidInputError, StateError
+from tlstd import LSTD, TLSTD, InvalidInputError, InvalidParameterError, StateError
 from tlstd.estimators.atd import ATD
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.ilstd import ILSTD
@@ -65,7 +65,7 @@ def accepts(name: str, steps: Transitions) -> bool:
     """Whether an estimator takes this kind of data at all (replacing traces, ratios, several targets)."""
     try:
         make(name, steps.n_targets).update_many(steps)
-    except (InvalidInputError, TypeError):
+    except (InvalidInputError, InvalidParameterError, TypeError):
         return False
     return True
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tlstd.errors import TlstdError as TlstdError
     from tlstd.estimators.atd import ATD as ATD
     from tlstd.estimators.base import Estimator as Estimator
+    from tlstd.estimators.handover import Handover as Handover
     from tlstd.estimators.ilstd import ILSTD as ILSTD
     from tlstd.estimators.lstd import LSTD as LSTD
     from tlstd.estimators.step_sizes import Decay as Decay
@@ -44,6 +45,7 @@ __version__ = "0.1.0"
 _HOME = {
     "ATD": "estimators.atd",
     "Decay": "estimators.step_sizes",
+    "Handover": "estimators.handover",
     "ILSTD": "estimators.ilstd",
     "TD": "estimators.td",
     "TrueOnlineTD": "estimators.true_online_td",

@@ -310,6 +310,24 @@ def check_targets_are_independent(factory: Factory) -> None:
         )
 
 
+def check_start_from(factory: Factory) -> None:
+    """Learning from weights w is learning, from 0, what w leaves unexplained. (Passed over without ``start_from``.)"""
+    steps, w = _stream(60), np.linspace(-1.0, 2.0, N_FEATURES)
+    moved, plain = factory(N_FEATURES), factory(N_FEATURES)
+    if not hasattr(moved, "start_from"):
+        return
+    moved.start_from(np.ones(N_FEATURES))
+    moved.start_from(SparseVector.from_dense(w))
+    _assert_close(moved.weights, w, 1e-15, "start_from(w) does not make the weights w")
+    X, X_next = np.asarray(steps.X), np.asarray(steps.X_next)
+    rewards = steps.rewards + steps.discounts * (X_next @ w) - X @ w
+    columns = {"discounts": steps.discounts, "trace_discounts": steps.trace_discounts, "rhos": steps.rhos}
+    moved.update_many(steps)
+    plain.update_many(Transitions(X, rewards, X_next, **columns))
+    _assert_close(moved.weights, w + plain.weights, 1e-9, "learning from w is not learning what w leaves unexplained")
+    _assert_refused("start_from() after updates", lambda model: model.start_from(w), moved)
+
+
 def check_save_and_load(factory: Factory) -> None:
     """A model saved in mid-stream goes on as if never stopped, bit for bit. (Passed over if it has no ``save``.)"""
     for n_steps in (0, 1, 37, 90):
@@ -351,6 +369,7 @@ CHECKS: tuple[Callable[[Factory], None], ...] = (
     check_unusual_but_valid_input,
     check_bad_input_changes_nothing,
     check_targets_are_independent,
+    check_start_from,
     check_save_and_load,
 )
 

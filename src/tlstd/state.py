@@ -28,7 +28,7 @@ def load(path: container.Path) -> LinearEstimator:
     """
     try:
         contents = container.read(path)
-        return _class_named(contents.class_name)._loaded(contents)
+        return _class_named(contents.class_name)._loaded(contents, CLASSES)
     except StateError as error:
         raise StateError(
             f"{path} cannot be loaded ({error}): restore it from a copy or save the model again"

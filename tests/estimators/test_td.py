@@ -14,7 +14,7 @@ from tlstd.domains.garnet import garnet, garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.domains.random_walk import random_walk
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.estimators import step_sizes
+from tlstd.estimators import td_family
 from tlstd.estimators.step_sizes import Decay, StepSize, as_schedule
 from tlstd.estimators.td import TD
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
@@ -151,7 +151,7 @@ class TestForm:
             models[1].update(t)
         for cut in (steps[:1], steps[1:40], steps[40:40], steps[40:]):
             models[2].update_many(cut)
-        monkeypatch.setattr(step_sizes, "_CHUNK", 33)
+        monkeypatch.setattr(td_family, "_CHUNK", 33)
         models[3].update_many(steps)
         for model in models[1:]:
             assert_array_equal(model.weights, models[0].weights)

@@ -84,3 +84,10 @@ def test_few_bytes_per_feature() -> None:
     for start in range(0, 100_000, 5_000):
         seen.insert(np.arange(start, start + 5_000) * 7919)
     assert sum(a.nbytes for a in seen.arrays) < 80 * len(seen)
+
+
+def test_repeated_features_take_no_room() -> None:
+    seen = SeenFeatures()
+    seen.insert(np.tile(np.array([5, 3, 9]), 100_000))
+    assert_array_equal(seen.ids, [5, 3, 9])
+    assert sum(array.nbytes for array in seen.arrays) < 5000

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from tlstd.container import Saved, State
 from tlstd.estimators import parameters
-from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.step_sizes import StepSize, as_schedule, plain_step_size, with_schedule
+from tlstd.estimators.step_sizes import StepSize
+from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.deferred import DeferredSystem
 from tlstd.linalg.moving_weights import MovingWeights
 from tlstd.types import FloatArray, IntArray, Vector
 
 
-class ATD(LinearEstimator):
+class ATD(SteppingEstimator):
     """Policy evaluation by preconditioned TD: w ← w + (α_t A_r⁺ + η I) δ_t z_t.
 
     A_r is t-LSTD's truncated approximation of A, from the same buffers and factors as :class:`~tlstd.TLSTD`. The
@@ -71,9 +68,8 @@ class ATD(LinearEstimator):
         trace: str = "accumulating",
         n_targets: int = 1,
     ) -> None:
-        super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
+        super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
         self.rank = parameters.integer("rank", rank, low=0, high=self.n_features, why=" (the number of features)")
-        self.step_size = as_schedule(step_size)
         self.eta = parameters.real("eta", eta, low=0.0, high=1e100)
         self.buffer_size = None if buffer_size is None else parameters.integer("buffer_size", buffer_size)
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
@@ -94,6 +90,9 @@ class ATD(LinearEstimator):
     def n_seen(self) -> int:
         """Number of distinct features seen so far."""
         return len(self._system.seen)
+
+    def _begin(self, ids: IntArray, values: FloatArray) -> None:
+        self._weights.begin(ids, values)
 
     def _admit(self, batch: Batch) -> None:
         if self.trace == "replacing":
@@ -119,13 +118,6 @@ class ATD(LinearEstimator):
 
     def _predict_vector(self, x: Vector) -> FloatArray:
         return self._weights.predict(*vector_arrays(x))
-
-    def _parameters(self) -> dict[str, Any]:
-        return plain_step_size(super()._parameters())
-
-    @classmethod
-    def _made(cls, parameters: Mapping[str, Any]) -> LinearEstimator:
-        return super()._made(with_schedule(parameters))
 
     def _state(self) -> State:
         return {"system": self._system.state(), "weights": self._weights.state()}

@@ -131,8 +131,12 @@ class LinearEstimator(ABC):
             )
         bound = self._bounded_trace(batch)
         self._admit(batch)
-        self._learn(batch)
+        self._absorb(batch)
         self._trace_bound = bound
+
+    def _absorb(self, batch: Batch) -> None:
+        """Learn from a batch that was admitted, and count it."""
+        self._learn(batch)
         self.n_updates += len(batch)
         self._solved = None
 
@@ -178,25 +182,41 @@ class LinearEstimator(ABC):
         container.write(path, type(self).__name__, self._parameters(), state)
 
     @classmethod
-    def _loaded(cls, contents: container.Contents) -> LinearEstimator:
+    def _loaded(cls, contents: container.Contents, classes: Mapping[str, type[LinearEstimator]]) -> LinearEstimator:
         """Make a model from the contents of a file; raises StateError if they do not make one."""
-        cls._check_sizes(contents.parameters, contents.saved.part("model"))
-        try:
-            model = cls._made(contents.parameters)
-        except (TlstdError, TypeError, ValueError, OverflowError, MemoryError) as error:
-            raise StateError(f"its parameters are not those of {cls.__name__}: {str(error)[:200]}") from error
-        if container.canonical(model._parameters()) != container.canonical(contents.parameters):
-            raise StateError(f"its parameters are not as {cls.__name__} writes them")
         saved = contents.saved
+        model = cls._fresh(contents.parameters, saved.part("model"), classes)
         model.n_updates = saved.integer("n_updates")
         model._trace_bound = saved.real("trace_bound", low=0.0, high=MAX_MAGNITUDE)
         model._restore(saved.part("model"))
         saved.finish()
         return model
 
+    @classmethod
+    def _fresh(
+        cls, parameters: Mapping[str, Any], saved: container.Saved, classes: Mapping[str, type[LinearEstimator]]
+    ) -> LinearEstimator:
+        """A new model with the parameters in a file; raises StateError. ``classes`` has those that parts may have."""
+        cls._check_sizes(parameters, saved)
+        arguments = cls._with_parts(parameters, saved, classes)
+        try:
+            model = cls._made(arguments)
+        except (TlstdError, TypeError, ValueError, OverflowError, MemoryError) as error:
+            raise StateError(f"its parameters are not those of {cls.__name__}: {str(error)[:200]}") from error
+        if container.canonical(model._parameters()) != container.canonical(dict(parameters)):
+            raise StateError(f"its parameters are not as {cls.__name__} writes them")
+        return model
+
     def _parameters(self) -> dict[str, Any]:
         """The constructor's arguments, as JSON can hold them."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    @classmethod
+    def _with_parts(
+        cls, parameters: Mapping[str, Any], saved: container.Saved, classes: Mapping[str, type[LinearEstimator]]
+    ) -> Mapping[str, Any]:
+        """The parameters with new models for those that stand for estimators."""
+        return parameters
 
     @classmethod
     def _made(cls, parameters: Mapping[str, Any]) -> LinearEstimator:

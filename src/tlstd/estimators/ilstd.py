@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -11,8 +10,8 @@ from numpy.typing import NDArray
 from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
 from tlstd.estimators import parameters
-from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.step_sizes import StepSize, as_schedule, plain_step_size, with_schedule
+from tlstd.estimators.step_sizes import StepSize
+from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import ilstd as kernels
 from tlstd.kernels.ilstd import PAGE
 from tlstd.kernels.sparse import picked_entries
@@ -24,7 +23,7 @@ from tlstd.types import FloatArray, IntArray, Matrix, Vector
 Array = TypeVar("Array", bound=NDArray[Any])
 
 
-class ILSTD(LinearEstimator):
+class ILSTD(SteppingEstimator):
     """Incremental least squares: keeps A = Σ z_t d_tᵀ and μ = b - A w, and moves w where μ is largest.
 
     Every step adds its sample to the *sums* A = Σ z_t d_tᵀ and b = Σ z_t r_{t+1} (z the whole trace), so that
@@ -91,8 +90,7 @@ class ILSTD(LinearEstimator):
         coordinates_per_step: int = 1,
         memory_limit: int = 8 << 30,
     ) -> None:
-        super().__init__(n_features, lambda_=lambda_, n_targets=1)
-        self.step_size = as_schedule(step_size)
+        super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=1)
         self.coordinates_per_step = parameters.integer("coordinates_per_step", coordinates_per_step, high=2**31)
         self.memory_limit = parameters.integer("memory_limit", memory_limit)
         self._seen = SeenFeatures()
@@ -116,6 +114,14 @@ class ILSTD(LinearEstimator):
         """The ids of the features seen, the *summed* A (n, n) over them and μ = b - A w (n,), as copies."""
         n = self.n_seen
         return self._seen.ids.copy(), self._A.toarray(n), self._mu.ravel()[:n].copy()
+
+    def _begin(self, ids: IntArray, values: FloatArray) -> None:
+        self._A.check(ids.size)
+        self._seen = SeenFeatures()
+        self._seen.insert(ids)
+        self._grow()
+        self._w[:] = 0.0
+        self._w[: ids.size] = values[:, 0]
 
     def _learn(self, batch: Batch) -> None:
         # what may still be refused comes first: a step size, then the memory
@@ -204,13 +210,6 @@ class ILSTD(LinearEstimator):
         with np.errstate(over="ignore", invalid="ignore"):
             return super()._predict_matrix(X)
 
-    def _parameters(self) -> dict[str, Any]:
-        return plain_step_size(super()._parameters())
-
-    @classmethod
-    def _made(cls, parameters: Mapping[str, Any]) -> LinearEstimator:
-        return super()._made(with_schedule(parameters))
-
     def _state(self) -> State:
         n = self.n_seen
         return {
@@ -228,8 +227,6 @@ class ILSTD(LinearEstimator):
         self._check_count(saved, saved.integer("n_samples"))
         self._seen.restore(saved.part("seen"), self.n_features)
         n = self.n_seen
-        if n and not self.n_updates:
-            raise saved.error("seen", f"has {n} features before any update")
         self._A.restore(saved.part("A"), n)
         self._grow()
         n_blocks = -(-n // PAGE)

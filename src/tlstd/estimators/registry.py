@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tlstd.estimators.atd import ATD
 from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.handover import Handover
 from tlstd.estimators.ilstd import ILSTD
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.step_sizes import Decay
@@ -34,8 +35,21 @@ ESTIMATORS: dict[str, Factory] = {
     "ATD": lambda n_features, **options: ATD(
         n_features, n_features // 2, step_size=Decay(1.0, 10), lambda_=0.7, eta=0.01, **options
     ),
+    "Handover": lambda n_features, **options: Handover(
+        TLSTD(n_features, max(1, n_features // 2), lambda_=0.7, **options),
+        TD(n_features, step_size=0.05, lambda_=0.7, **options),
+        after=40,
+    ),
+    "Handover (settled)": lambda n_features, **options: Handover(
+        LSTD(n_features, lambda_=0.7, **options),
+        ATD(n_features, n_features // 2, step_size=Decay(1.0, 10), lambda_=0.7, eta=0.01, **options),
+        settled=0.5,
+        patience=11,
+    ),
 }
 """Typical instances, made from the number of features; the contract suite runs on each of them."""
 
-CLASSES: dict[str, type[LinearEstimator]] = {cls.__name__: cls for cls in (ATD, ILSTD, LSTD, TD, TLSTD, TrueOnlineTD)}
+CLASSES: dict[str, type[LinearEstimator]] = {
+    cls.__name__: cls for cls in (ATD, Handover, ILSTD, LSTD, TD, TLSTD, TrueOnlineTD)
+}
 """The classes whose saved models :func:`tlstd.load` can read, by the name in the file."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tlstd.estimators import parameters
-from tlstd.estimators.step_sizes import SteppingEstimator, StepSize
+from tlstd.estimators.step_sizes import StepSize
+from tlstd.estimators.td_family import TDFamily
 from tlstd.linalg.batch import Batch
 
 
-class TD(SteppingEstimator):
+class TD(TDFamily):
     """Temporal-difference learning: w ← w + α_t δ_t z_t with δ_t = r_{t+1} + γ_{t+1} w·x_{t+1} - w·x_t.
 
     z_t = ρ_t (γ_t λ z_{t-1} + x_t) is the eligibility trace. The cheapest method here, and the one that needs the most

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tlstd.errors import InvalidInputError
-from tlstd.estimators.step_sizes import SteppingEstimator, StepSize
+from tlstd.estimators.step_sizes import StepSize
+from tlstd.estimators.td_family import TDFamily
 from tlstd.linalg.batch import Batch
 
 
-class TrueOnlineTD(SteppingEstimator):
+class TrueOnlineTD(TDFamily):
     """TD with a dutch trace: at every step the weights of the forward view with all λ-returns up to that step.
 
     With v = w·x_t and v' = w·x_{t+1}, both before the update,

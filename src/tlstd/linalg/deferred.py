@@ -447,8 +447,8 @@ class DeferredSystem:
         storage = saved.word("storage", ("none", "sparse", "dense"))
         dense = storage == "dense"
         if storage == "none":
-            if n or k or self.n_compressed:
-                raise saved.error("storage", f"is none with {n} features and {k + self.n_compressed} samples seen")
+            if k or self.n_compressed:
+                raise saved.error("storage", f"is none with {k + self.n_compressed} samples seen")
             return
         if k + self.n_compressed == 0 or (dense and (self.replacing or n != self.n_features)):
             raise saved.error("storage", f"is {storage} with {n} of {self.n_features} features seen")

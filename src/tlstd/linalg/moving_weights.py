@@ -8,6 +8,7 @@ from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
 from tlstd.linalg.blocks import SparseBlock
 from tlstd.linalg.deferred import DeferredSystem
+from tlstd.linalg.seen import SeenFeatures
 from tlstd.types import FloatArray, IntArray
 
 
@@ -29,6 +30,12 @@ class MovingWeights:
         self.on_V: FloatArray = np.zeros((self.system.factors.sigma.size, n_targets))
         self.on_left: FloatArray = np.zeros((buffer, n_targets))
         self.on_right: FloatArray = np.zeros((buffer, n_targets))
+
+    def begin(self, ids: IntArray, values: FloatArray) -> None:
+        """Start at weights (n, m) of the features ``ids``, before the system has seen anything."""
+        self.system.seen = SeenFeatures()
+        self.system.seen.insert(ids)
+        self.base = values.copy()
 
     def predict(self, ids: IntArray, values: FloatArray) -> FloatArray:
         """wᵀx for one sparse x, (m,). O(nnz (r + k))."""

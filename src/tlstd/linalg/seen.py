@@ -66,9 +66,10 @@ class SeenFeatures:
         return len(self) + int(np.unique(ids[self.find(ids) < 0]).size)
 
     def insert(self, ids: IntArray) -> None:
-        """Give a row to each of ``ids`` that has none."""
-        self.reserve(ids.size)
-        self.counter[0] = kernels.insert_ids(self.keys, self.table_rows, self.all_ids, len(self), ids)
+        """Give a row to each of ``ids`` that has none, in order of first appearance."""
+        new = ids[self.find(ids) < 0]
+        self.reserve(np.unique(new).size)
+        self.counter[0] = kernels.insert_ids(self.keys, self.table_rows, self.all_ids, len(self), new)
 
     def find(self, ids: IntArray) -> IntArray:
         """Rows of ``ids``; -1 where a feature was never seen."""
