@@ -21,15 +21,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from tests.estimators.test_tlstd import gapped_stream, small_cases
-from tests.estimators.test_tlstd_numerics import EPS, STREAMS, TILES, lapack_ratio, model_matrix
+from tests.estimators.test_tlstd_numerics import CAR, EPS, STREAMS, TILES, lapack_ratio, model_matrix
 from tests.helpers import batch_lstd, dense, random_transitions
-from tlstd.domains import mountain_car
 from tlstd.domains.boyan_chain import boyan_chain
 from tlstd.domains.random_walk import random_walk
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.features.rbf import RBF
 from tlstd.linalg.reference import ReferenceTLSTD
+from tlstd.streams.simulated import record
 from tlstd.types import Transitions
 
 
@@ -84,7 +84,7 @@ def eckart_young() -> None:
     d, rank = TILES.n_features, 50
     ratios: dict[int | None, list[float]] = {50: [], 160: [], None: []}
     for seed in range(6):
-        steps = mountain_car.record(10_000, TILES, np.random.default_rng(seed))
+        steps = record(CAR, None, TILES, n_steps=10_000, seed=seed)
         exact = LSTD(d, lambda_=0.0)
         exact.update_many(steps)
         ids, A, _ = exact.system()
@@ -109,8 +109,8 @@ def lapack() -> None:
     }
     for name, steps in streams.items():
         print(f"‖A - UΣVᵀ‖/(‖A‖nε), {name}: {max(lapack_ratio(steps, 0.9, k) for k in (5, None)):.2f}")
-    features = RBF(mountain_car.LOW, mountain_car.HIGH, grid=10, width=0.2)
-    steps = mountain_car.record(1500, features, np.random.default_rng(3))
+    features = RBF(CAR.low, CAR.high, grid=10, width=0.2)
+    steps = record(CAR, None, features, n_steps=1500, seed=3)
     print(f"‖A - UΣVᵀ‖/‖A‖, RBFs: {max(lapack_ratio(steps, 0.5, k) for k in (5, None)) * 100 * EPS:.1e}")
 
 

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
-from tlstd.domains import mountain_car
+from tlstd.domains.mountain_car import MountainCar
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.types import FloatArray
+
+CAR = MountainCar()
 
 
 class Affine:
@@ -61,7 +64,7 @@ def scalar_value(x: float, v: float, gamma: float) -> float:
     ],
 )
 def test_steps(state: tuple[float, float], action: int, next_state: tuple[float, float], terminated: bool) -> None:
-    states, rewards, ended = mountain_car.step([state], [action])
+    states, rewards, ended = CAR.step([state], [action])
     assert_allclose(states, [next_state], atol=1e-12)
     assert_array_equal(rewards, [-1.0])
     assert_array_equal(ended, [terminated])
@@ -69,8 +72,8 @@ def test_steps(state: tuple[float, float], action: int, next_state: tuple[float,
 
 def test_steps_agree_with_plain_floats() -> None:
     rng = np.random.default_rng(0)
-    states, actions = mountain_car.random_states(300, rng), rng.integers(-1, 2, 300)
-    next_states, _, terminated = mountain_car.step(states, actions)
+    states, actions = CAR.start(300, rng), rng.integers(-1, 2, 300)
+    next_states, _, terminated = CAR.step(states, actions)
     for i, ((x, v), action) in enumerate(zip(states.tolist(), actions.tolist(), strict=True)):
         x_next, v_next, ended = scalar_step(x, v, action)
         assert_allclose(next_states[i], [x_next, v_next], rtol=0, atol=1e-15)
@@ -79,17 +82,65 @@ def test_steps_agree_with_plain_floats() -> None:
     assert (next_states[:, 0] == -1.2).any()
 
 
-def test_random_states_fill_the_box() -> None:
-    states = mountain_car.random_states(10_000, np.random.default_rng(0))
+def test_steps_are_those_of_gymnasium() -> None:
+    import gymnasium
+    from gymnasium.envs.classic_control.mountain_car import MountainCarEnv
+
+    env = gymnasium.make("MountainCar-v0").unwrapped
+    assert isinstance(env, MountainCarEnv)
+    car = MountainCar(
+        force=env.force,
+        gravity=env.gravity,
+        goal=env.goal_position,
+        goal_velocity=env.goal_velocity,
+        low=[env.min_position, -env.max_speed],
+        high=[env.max_position, env.max_speed],
+    )
+    states = car.start(1000, np.random.default_rng(0))
+    n_ended = n_walls = n_rolling_out = 0
+    for action in (-1, 0, 1):
+        next_states, rewards, terminated = car.step(states, np.full(1000, action))
+        for i, state in enumerate(states.tolist()):
+            env.state = tuple(state)
+            observation, reward, ended, _, _ = env.step(action + 1)
+            assert_allclose(next_states[i], env.state, rtol=0, atol=1e-16)  # its state is double
+            assert_allclose(next_states[i], observation, rtol=1e-6)  # its observation is single
+            assert (rewards[i], terminated[i]) == (reward, ended)
+            n_ended += ended
+            n_walls += env.state[0] == env.min_position
+            n_rolling_out += env.state[0] >= env.goal_position and not ended
+    assert min(n_ended, n_walls, n_rolling_out) > 20  # all of it happened
+
+
+def test_the_goal_velocity() -> None:
+    car = MountainCar(goal_velocity=0.0)
+    rolling_out, arriving, leaving = [0.6, -0.07], [0.45, 0.07], [0.52, -0.07]
+    assert_array_equal(car.step([rolling_out, arriving, leaving], [0, 0, 0]).terminated, [False, True, False])
+    assert_array_equal(CAR.step([rolling_out, arriving, leaving], [0, 0, 0]).terminated, [True, True, True])
+
+
+def test_parameters() -> None:
+    car = MountainCar(force=0.002, gravity=0.003, goal=1.0, low=[-2.0, -0.1], high=[1.5, 0.2])
+    expected = [0.95 + 0.2, 0.2]
+    assert_allclose(car.step([[0.95, 0.2]], [1]).states, [expected])
+    assert_allclose(car.step([[0.0, 0.0]], [-1]).states, [[-0.005, -0.005]])
+    assert_array_equal(car.step([[0.79, 0.2], [0.81, 0.2]], [1, 1]).terminated, [False, True])
+    assert_allclose(car.grid(1), [[-0.5, 0.05]])
+    with pytest.raises(ValueError, match="read-only"):
+        car.low[0] = 0.0
+
+
+def test_starts_fill_the_box() -> None:
+    states = CAR.start(10_000, np.random.default_rng(0))
     assert_allclose(states.min(axis=0), [-1.2, -0.07], atol=1e-3)
     assert_allclose(states.max(axis=0), [0.6, 0.07], atol=1e-3)
     half_range = np.array([0.9, 0.07])
     assert np.all(np.abs(states.mean(axis=0) - [-0.3, 0.0]) < 4.0 * half_range / np.sqrt(3 * 10_000))
-    assert_array_equal(mountain_car.random_states(10, np.random.default_rng(0)), states[:10])
+    assert_array_equal(CAR.start(10, np.random.default_rng(0)), states[:10])
 
 
 def test_grid() -> None:
-    states = mountain_car.grid(20)
+    states = CAR.grid(20)
     assert states.shape == (400, 2)
     assert_allclose(states[0], [-1.2 + 1.7 / 40, -0.07 + 0.14 / 40], rtol=1e-14)
     assert_allclose(states[1] - states[0], [0.0, 0.14 / 20], atol=1e-15)
@@ -97,111 +148,47 @@ def test_grid() -> None:
     assert_allclose(states[-1], [0.5 - 1.7 / 40, 0.07 - 0.14 / 40], rtol=1e-14)
 
 
-class TestTrueValues:
-    def test_agree_with_a_scalar_loop(self) -> None:
-        states = np.vstack([mountain_car.grid(6), [[0.55, -0.07], [-1.2, 0.0]]])
-        for gamma in (0.0, 0.9, 0.99, 1.0):
-            expected = [scalar_value(x, v, gamma) for x, v in states.tolist()]
-            assert_allclose(mountain_car.true_values(states, gamma), expected, rtol=1e-12)
-
-    def test_satisfy_bellman_on_the_grid(self) -> None:
-        states = mountain_car.grid()
-        next_states, rewards, terminated = mountain_car.step(states, mountain_car.energy_pumping(states))
-        bootstrapped = np.where(terminated, 0.0, mountain_car.true_values(next_states))
-        assert_allclose(mountain_car.true_values(states), rewards + 0.99 * bootstrapped, rtol=1e-12)
-
-    def test_endless_rollouts_are_cut_within_the_tolerance(self) -> None:
-        for tolerance in (1e-3, 1e-9):
-            value = mountain_car.true_values([[-0.5, 0.0]], 0.95, policy=still, tolerance=tolerance)
-            assert 0.0 < value[0] + 20.0 <= tolerance
-
-    def test_endless_rollouts_without_discount_are_refused(self) -> None:
-        with pytest.raises(
-            InvalidParameterError, match="gamma is 1 but the policy does not reach the goal from 1 of 2"
-        ):
-            mountain_car.true_values([[-0.5, 0.0], [0.5, 0.0]], 1.0, policy=still)
+def test_policy() -> None:
+    policy = CAR.policy()
+    states = np.array([[-0.5, 0.01], [0.2, 0.0], [-0.5, -0.01]])
+    assert not policy.is_random
+    assert_array_equal(policy.act(states, np.zeros(3)), [1.0, 1.0, -1.0])
+    assert_array_equal(policy.probability(states, np.array([1.0, -1.0, -1.0])), [1.0, 0.0, 1.0])
 
 
-class TestRecord:
-    @pytest.mark.parametrize("episode_cap", [None, 30])
-    @pytest.mark.parametrize("n_steps", [1, 2, 50, 3000])
-    def test_stream_is_that_of_single_steps(self, n_steps: int, episode_cap: int | None) -> None:
-        features = Affine()
-        stream = mountain_car.record(n_steps, features, np.random.default_rng(0), gamma=0.9, episode_cap=episode_cap)
-        assert len(stream) == n_steps
-        starts = iter(mountain_car.random_states(n_steps, np.random.default_rng(0)))
-        length, n_episodes = 0, 0
-        state = np.empty(2)
-        for t, transition in enumerate(stream):
-            if length == 0:
-                state = next(starts)
-                n_episodes += 1
-            assert_array_equal(transition.x, [1.0, *state])
-            following, reward, terminated = mountain_car.step(state[None], mountain_car.energy_pumping(state[None]))
-            assert_array_equal(transition.x_next, [1.0, *following[0]])
-            assert transition.reward == reward[0] == -1.0
-            assert transition.discount == (0.0 if terminated[0] else 0.9)
-            assert transition.trace_discount == (0.0 if length == 0 else 0.9)
-            state = following[0]
-            length = 0 if terminated[0] or length + 1 == episode_cap else length + 1
-            assert t < n_steps
-        # every state encoded and stored once
-        assert features.n_encoded == stream.store.shape[0] == n_steps + n_episodes
-        assert stream.next_store is stream.store
+def test_pictures_differ_with_the_state() -> None:
+    pictures = [CAR.draw(np.array(state)) for state in ((-0.5, 0.0), (-0.5, 0.05), (-0.9, 0.0), (0.6, 0.07))]
+    for picture in pictures:
+        assert picture.shape == (380, 600, 3)
+        assert picture.dtype == np.uint8
+    changed = [(np.any(picture != pictures[0], axis=2)).mean() for picture in pictures[1:]]
+    assert all(0.0005 < share < 0.05 for share in changed)
 
-    def test_trajectory_flags(self) -> None:
-        path = mountain_car.trajectory(3000, np.random.default_rng(0), episode_cap=30)
-        ends = np.flatnonzero(path.terminated | path.truncated)
-        lengths = np.diff(ends, prepend=-1)
-        assert lengths.max() == 30
-        assert not (path.terminated & path.truncated).any()
-        assert_array_equal(lengths[path.truncated[ends]][:-1], 30)
-        assert ends[-1] == 2999
-        assert path.truncated.sum() > 20
-        assert_array_equal(path.terminated, (path.states[path.rows + 1, 0] >= 0.5) | (path.states[path.rows, 0] >= 0.5))
 
-    def test_a_longer_stream_begins_with_the_shorter(self) -> None:
-        short = mountain_car.trajectory(700, np.random.default_rng(3))
-        long = mountain_car.trajectory(5000, np.random.default_rng(3))
-        assert_array_equal(short.states[short.rows], long.states[long.rows[:700]])
-        assert_array_equal(short.terminated, long.terminated[:700])
-
-    def test_a_policy_that_never_arrives_fills_the_stream(self) -> None:
-        def cautious(states: FloatArray) -> NDArray[np.int64]:
-            return -mountain_car.energy_pumping(states)
-
-        path = mountain_car.trajectory(5000, np.random.default_rng(0), policy=cautious)
-        assert path.truncated.sum() == 1
-        assert len(path.rows) == 5000
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"force": 0.0}, "force is 0"),
+        ({"gravity": math.inf}, "gravity is inf"),
+        ({"goal": 0.7}, r"goal is 0\.7: it must lie in \(-1\.2, 0\.6\]"),
+        ({"goal_velocity": 0.08}, r"goal_velocity is 0\.08: cars reach at most 0\.07"),
+        ({"low": [0.0]}, "pass finite position and velocity"),
+        ({"high": [0.6, -0.07]}, "low must be below high"),
+    ],
+)
+def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        MountainCar(**parameters)
 
 
 def test_bad_arguments() -> None:
-    rng = np.random.default_rng(0)
-    with pytest.raises(InvalidInputError, match=r"states have shape \(2,\)"):
-        mountain_car.step([0.0, 0.0], [1])
+    with pytest.raises(InvalidInputError, match=r"states have shape \(2,\): pass \(N, 2\), position, velocity"):
+        CAR.step([0.0, 0.0], [1])
     with pytest.raises(InvalidInputError, match="states contain nan"):
-        mountain_car.step([[0.0, np.nan]], [1])
+        CAR.step([[0.0, np.nan]], [1])
     with pytest.raises(InvalidInputError, match=r"actions have shape \(2,\)"):
-        mountain_car.step([[0.0, 0.0]], [1, 1])
+        CAR.step([[0.0, 0.0]], [1, 1])
     with pytest.raises(InvalidInputError, match=r"actions contain 2\.0"):
-        mountain_car.step([[0.0, 0.0]], [2])
-    with pytest.raises(InvalidParameterError, match=r"gamma is 1\.01"):
-        mountain_car.true_values([[0.0, 0.0]], 1.01)
-    with pytest.raises(InvalidParameterError, match=r"tolerance is 0\.0"):
-        mountain_car.true_values([[0.0, 0.0]], tolerance=0.0)
+        CAR.step([[0.0, 0.0]], [2])
     with pytest.raises(InvalidParameterError, match="n is 0"):
-        mountain_car.grid(0)
-    with pytest.raises(InvalidParameterError, match="n_steps is 0"):
-        mountain_car.record(0, Affine(), rng)
-    with pytest.raises(InvalidParameterError, match="episode_cap is 0"):
-        mountain_car.record(5, Affine(), rng, episode_cap=0)
-    with pytest.raises(InvalidParameterError, match=r"gamma is -0\.1"):
-        mountain_car.record(5, Affine(), rng, gamma=-0.1)
-
-
-def test_features_of_the_wrong_shape() -> None:
-    class Wrong(Affine):
-        n_features = 4
-
-    with pytest.raises(InvalidInputError, match=r"encode_many returned shape \(\d+, 3\) .* n_features=4"):
-        mountain_car.record(5, Wrong(), np.random.default_rng(0))
+        CAR.grid(0)

@@ -8,32 +8,34 @@ import pytest
 import scipy.sparse as sp
 
 from tests.helpers import batch_lstd, dense, random_transitions
-from tlstd.domains import mountain_car
 from tlstd.domains.garnet import garnet
+from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.linalg.reference import ReferenceTLSTD
+from tlstd.streams.simulated import record
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 
 EPS = float(np.finfo(float).eps)
-TILES = TileCoder(mountain_car.LOW, mountain_car.HIGH, tiles=10, tilings=10)
-RBFS = RBF(mountain_car.LOW, mountain_car.HIGH, grid=32, width=0.12)
+CAR = MountainCar()
+TILES = TileCoder(CAR.low, CAR.high, tiles=10, tilings=10)
+RBFS = RBF(CAR.low, CAR.high, grid=32, width=0.12)
 
 
 def tiles(n_steps: int) -> Transitions:
-    return mountain_car.record(n_steps, TILES, np.random.default_rng(0))
+    return record(CAR, None, TILES, n_steps=n_steps, seed=0)
 
 
 def rbfs(n_steps: int) -> Transitions:
-    return mountain_car.record(n_steps, RBFS, np.random.default_rng(0))
+    return record(CAR, None, RBFS, n_steps=n_steps, seed=0)
 
 
 def duplicated(n_steps: int) -> Transitions:
     """Every feature occurs twice, to the bit."""
-    small = RBF(mountain_car.LOW, mountain_car.HIGH, grid=8, width=0.2)
-    steps = mountain_car.record(n_steps, small, np.random.default_rng(1))
+    small = RBF(CAR.low, CAR.high, grid=8, width=0.2)
+    steps = record(CAR, None, small, n_steps=n_steps, seed=1)
     assert isinstance(steps.store, np.ndarray)
     return Transitions.from_rows(
         np.hstack([steps.store, steps.store]),
@@ -124,7 +126,7 @@ def test_truncated_svd_stays_near_the_best(name: str, seed: int) -> None:
     """‖A - UΣVᵀ‖_F within 1.15 of the Eckart–Young optimum after 10⁴ steps at r=50."""
     _, rank, lambda_ = STREAMS[name]
     features = TILES if name == "tiles" else RBFS
-    steps = mountain_car.record(10_000, features, np.random.default_rng(seed))
+    steps = record(CAR, None, features, n_steps=10_000, seed=seed)
     d = steps.n_features
     exact, model = LSTD(d, lambda_=lambda_), TLSTD(d, rank, lambda_=lambda_)
     exact.update_many(steps)
@@ -151,12 +153,12 @@ def lapack_ratio(steps: Transitions, lambda_: float, buffer_size: int | None) ->
 def test_nothing_is_lost_while_the_rank_suffices(lambda_: float, buffer_size: int | None) -> None:
     rng = np.random.default_rng(5)
     chain = garnet(60, 2, 5, 40, rng, gamma=0.95, features="binary")
-    small_tiles = TileCoder(mountain_car.LOW, mountain_car.HIGH, tiles=4, tilings=4)
+    small_tiles = TileCoder(CAR.low, CAR.high, tiles=4, tilings=4)
     streams = {
         "sparse": random_transitions(rng, n_features=60, n_steps=500, density=0.08, sparse=True),
         "dense": random_transitions(rng, n_features=40, n_steps=400),
         "binary Garnet": chain.sample(500, rng, sparse=True),
-        "tiles": mountain_car.record(800, small_tiles, rng),
+        "tiles": record(CAR, None, small_tiles, n_steps=800, seed=rng),
     }
     for name, steps in streams.items():
         assert lapack_ratio(steps, lambda_, buffer_size) < 50, name
@@ -164,8 +166,8 @@ def test_nothing_is_lost_while_the_rank_suffices(lambda_: float, buffer_size: in
 
 def test_little_is_lost_on_rbfs() -> None:
     """100 smooth, redundant RBFs: 1e-8 relative to ‖A‖ (measured: near 1e-14)."""
-    features = RBF(mountain_car.LOW, mountain_car.HIGH, grid=10, width=0.2)
-    steps = mountain_car.record(1500, features, np.random.default_rng(3))
+    features = RBF(CAR.low, CAR.high, grid=10, width=0.2)
+    steps = record(CAR, None, features, n_steps=1500, seed=3)
     for buffer_size in (5, None):
         assert lapack_ratio(steps, 0.5, buffer_size) * 100 * EPS < 1e-8
 

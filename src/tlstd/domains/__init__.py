@@ -1,7 +1,8 @@
 """Where experience comes from: finite processes known in closed form, and simulated domains.
 
 An oracle is a function that returns a :class:`MarkovRewardProcess`; a new one is a new file and a line in
-:data:`ORACLES`. Domains with continuous states, such as :mod:`tlstd.domains.mountain_car`, are modules of functions.
+:data:`ORACLES`. A simulated domain, with continuous states, is a subclass of :class:`Domain`; a new one is a new file
+and a line in :data:`DOMAINS`, which also makes it a Gymnasium environment (:mod:`tlstd.domains.registration`).
 
 Example
 -------
@@ -9,10 +10,18 @@ Example
 ['boyan_chain', 'garnet', 'garnet_off_policy', 'random_walk']
 >>> ORACLES["random_walk"](5)
 MarkovRewardProcess('random walk, 5 states, tabular features', 5 states, 5 features, gamma=1)
+>>> sorted(DOMAINS)
+['EnergyStorage', 'MountainCar', 'Pendulum']
+>>> DOMAINS["Pendulum"](damping=0.1).state_names
+('angle', 'velocity', 'held')
 """
 
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
 
+from tlstd.domains.base import Domain
 from tlstd.domains.boyan_chain import boyan_chain
 from tlstd.domains.garnet import garnet, garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess, OffPolicyProcess, Trajectory
@@ -26,8 +35,24 @@ ORACLES: dict[str, Callable[..., MarkovRewardProcess]] = {
 }
 """Problems whose values and LSTD systems are known exactly, by name."""
 
+
+def _make(module: str, name: str, **parameters: Any) -> Domain:
+    """Make the domain ``name`` of a module that is imported only now: some compile their dynamics."""
+    domain: Domain = getattr(import_module(f"tlstd.domains.{module}"), name)(**parameters)
+    return domain
+
+
+DOMAINS: dict[str, Callable[..., Domain]] = {
+    "EnergyStorage": partial(_make, "energy_storage", "EnergyStorage"),
+    "MountainCar": partial(_make, "mountain_car", "MountainCar"),
+    "Pendulum": partial(_make, "pendulum", "Pendulum"),
+}
+"""Simulated domains by name: from their parameters, as keywords, to the domain."""
+
 __all__ = [
+    "DOMAINS",
     "ORACLES",
+    "Domain",
     "MarkovRewardProcess",
     "OffPolicyProcess",
     "Trajectory",

@@ -14,10 +14,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tlstd.domains import mountain_car
+from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.tlstd import TLSTD
+from tlstd.evaluation import true_values
 from tlstd.features.rbf import RBF
 from tlstd.linalg.reference import ReferenceTLSTD
+from tlstd.streams.simulated import record
 from tlstd.types import Transitions
 
 RANK, LAMBDA, N_STEPS, EVERY, RCOND = 50, 0.0, 1_000, 50, 0.01
@@ -26,10 +28,10 @@ Curve: TypeAlias = dict[str, list[float]]
 
 def run(seed: int = 0) -> dict[str, Curve]:
     """Orthogonality and RMSE along the stream for each algorithm: printed and corrected, k=r and k=1, and ``TLSTD``."""
-    features = RBF(mountain_car.LOW, mountain_car.HIGH, grid=32, width=0.12)
-    steps = mountain_car.record(N_STEPS, features, np.random.default_rng(seed))
-    grid = mountain_car.grid(20)
-    X, truth = features.encode_many(grid), mountain_car.true_values(grid)
+    car = MountainCar()
+    features = RBF(car.low, car.high, grid=32, width=0.12)
+    steps = record(car, None, features, n_steps=N_STEPS, seed=seed)
+    X, truth = features.encode_many(car.grid()), true_values(car, car.grid())
 
     def rmse(weights: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
         return float(np.sqrt(np.mean((X @ weights - truth) ** 2)))

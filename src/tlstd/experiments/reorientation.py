@@ -17,16 +17,19 @@ from pathlib import Path
 
 import numpy as np
 
-from tlstd.domains import mountain_car
+from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.tlstd import TLSTD
+from tlstd.features.combine import FeatureMap
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
+from tlstd.streams.simulated import record
 from tlstd.types import FloatArray, IntArray, Transitions
 
-MAPS: dict[str, mountain_car.FeatureMap] = {
-    "tiles": TileCoder(mountain_car.LOW, mountain_car.HIGH, tiles=10, tilings=10),
-    "RBFs": RBF(mountain_car.LOW, mountain_car.HIGH, grid=32, width=0.12),
+CAR = MountainCar()
+MAPS: dict[str, FeatureMap] = {
+    "tiles": TileCoder(CAR.low, CAR.high, tiles=10, tilings=10),
+    "RBFs": RBF(CAR.low, CAR.high, grid=32, width=0.12),
 }
 
 
@@ -55,15 +58,15 @@ CURVES = [
 
 def stream(settings: Settings) -> Transitions:
     """Mountain Car transitions; with ``change_at``, single steps left of the valley, then right of it."""
-    rng, n, features = np.random.default_rng(settings.seed), settings.n_steps, MAPS[settings.features]
+    n, features = settings.n_steps, MAPS[settings.features]
     if settings.change_at is None:
-        return mountain_car.record(n, features, rng)
+        return record(CAR, None, features, n_steps=n, seed=settings.seed)
     # random states of one half, then of the other: the two share hardly any feature
-    states = mountain_car.random_states(8 * n, rng)
+    states = CAR.start(8 * n, np.random.default_rng(settings.seed))
     bottom = -np.pi / 6.0
     left, right = states[states[:, 0] < bottom][: settings.change_at], states[states[:, 0] >= bottom]
     states = np.concatenate([left, right])[:n]
-    after, rewards, terminated = mountain_car.step(states, mountain_car.energy_pumping(states))
+    after, rewards, terminated = CAR.step(states, CAR.policy().function(states))
     return Transitions(
         features.encode_many(states),
         rewards,

@@ -1,0 +1,33 @@
+"""Importing this module registers every domain with Gymnasium, as ``tlstd/<name>-v0``.
+
+Gymnasium 1.0 and later read no entry points of other packages, so somebody has to import this module: the caller, or
+Gymnasium itself if its name stands before the id. Only ``make`` imports the domain.
+
+Example
+-------
+>>> import gymnasium
+>>> env = gymnasium.make("tlstd.domains.registration:tlstd/Pendulum-v0", damping=0.1)
+>>> env.unwrapped.domain.damping
+0.1
+>>> ENVIRONMENTS
+('tlstd/EnergyStorage-v0', 'tlstd/MountainCar-v0', 'tlstd/Pendulum-v0')
+"""
+
+from __future__ import annotations
+
+import gymnasium
+
+from tlstd.domains import DOMAINS
+
+
+def _register(name: str) -> str:
+    """Register a domain, unless that was done before, and return the id of its environment."""
+    environment = f"tlstd/{name}-v0"
+    if environment not in gymnasium.registry:
+        # No max_episode_steps: the environment itself truncates after the domain's ``episode_cap``.
+        gymnasium.register(environment, entry_point="tlstd.domains.environment:DomainEnv", kwargs={"domain": name})
+    return environment
+
+
+ENVIRONMENTS: tuple[str, ...] = tuple(_register(name) for name in sorted(DOMAINS))
+"""The ids that ``gymnasium.make`` knows."""

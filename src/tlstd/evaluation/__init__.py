@@ -1,0 +1,13 @@
+"""How good value estimates are: true values to compare them with.
+
+Example
+-------
+>>> from tlstd.domains.mountain_car import MountainCar
+>>> car = MountainCar()
+>>> true_values(car, car.grid()).shape
+(400,)
+"""
+
+from tlstd.evaluation.true_values import Estimate, rollout_values, true_values
+
+__all__ = ["Estimate", "rollout_values", "true_values"]

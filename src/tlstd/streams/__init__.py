@@ -1,0 +1,6 @@
+"""From a problem to transitions: simulated domains and any Gymnasium environment, on- and off-policy."""
+
+from tlstd.streams.environments import from_gymnasium
+from tlstd.streams.simulated import Seed, Trajectory, encode, record, stream, trajectory
+
+__all__ = ["Seed", "Trajectory", "encode", "from_gymnasium", "record", "stream", "trajectory"]
