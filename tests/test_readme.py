@@ -1,5 +1,6 @@
-"""What the README shows runs as printed. (Its table is checked against the demo in ``test_cli``.)"""
+"""What the README and the pages of docs/ show runs as printed. (The README's table is checked in ``test_cli``.)"""
 
+import doctest
 import re
 from pathlib import Path
 
@@ -17,6 +18,14 @@ def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert np.isfinite(float(value))
     assert int(seen) > 400
     assert len(code.strip().splitlines()) <= 12
+
+
+@pytest.mark.parametrize("page", sorted(p.name for p in (ROOT / "docs").glob("*.md") if ">>> " in p.read_text()))
+def test_examples_of_the_pages(page: str) -> None:
+    flags = doctest.NORMALIZE_WHITESPACE
+    failed, tried = doctest.testfile(str(ROOT / "docs" / page), module_relative=False, optionflags=flags)
+    assert tried > 3
+    assert failed == 0
 
 
 def test_test_command_is_what_ci_runs() -> None:

@@ -24,7 +24,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("tlstd-demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the stream.")] = 0,
 ) -> None:
-    """Learn the values of Mountain Car with LSTD and with t-LSTD at three ranks; print a table, write a figure."""
+    """Learn the values of Mountain Car with TD, true-online TD, iLSTD, ATD, t-LSTD and LSTD: a table and a figure."""
     from rich.console import Console
 
     from tlstd.experiments import demo as experiment
