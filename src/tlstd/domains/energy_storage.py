@@ -216,7 +216,7 @@ class EnergyStorage(Domain):
         storage, renewable, price, demand = (int(n) + 1 for n in self.high - self.low)
         return self.period, storage, renewable, price, demand
 
-    def policy(self) -> Policy:
+    def policy(self) -> StoragePolicy:
         """The near-optimal policy, :func:`tlstd.domains.energy_programme.optimal_policy`.
 
         The paper's is "a provided near-optimal policy" of the benchmark, which we do not have.
