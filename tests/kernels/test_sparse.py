@@ -247,11 +247,16 @@ class TestTraces:
         S, decays, rhos = rng.standard_normal((5, k)), rng.random(k), rng.uniform(0.0, 2.0, k)
         if k > 4:
             decays[3], rhos[4] = 0.0, 0.0
-        Z = S @ kernels.trace_chain(decays, rhos, has_head)
-        z = rng.standard_normal(5) * 0.0
+        Z = S.T.copy()
+        kernels.follow_traces(decays, rhos, has_head, Z)
+        z = np.zeros(5)
         for j in range(k):
             z = S[:, 0] if j == 0 and has_head else rhos[j] * (decays[j] * z + S[:, j])
-            assert_allclose(Z[:, j], z, rtol=1e-13, atol=1e-14)
+            assert_allclose(Z[j], z, rtol=1e-13, atol=1e-14)
+        on_traces = rng.standard_normal((k, 3))
+        on_vectors = on_traces.copy()
+        kernels.gather_traces(decays, rhos, has_head, on_vectors)
+        assert_allclose(S @ on_vectors, Z.T @ on_traces, rtol=1e-12, atol=1e-13)
 
 
 class TestProducts:
@@ -260,11 +265,15 @@ class TestProducts:
     @pytest.mark.parametrize("seed", range(4))
     def test_gram_in_pieces(self, seed: int) -> None:
         indptr, rows, vals, S = vectors(np.random.default_rng(seed), self.n, self.k)
-        scratch, G = np.zeros(self.n), np.full((self.k, self.k), np.nan)
+        same_as = np.arange(self.k)
+        for j, i in ((4, 1), (5, 0), (7, 1), (11, 9)):  # repeated vectors
+            same_as[j] = i
+            S[j] = S[i]
+        G = np.full((self.k, self.k), np.nan)
+        lists = np.full(self.n, -1), np.zeros(rows.size, dtype=np.int64), np.zeros(rows.size, dtype=np.int64)
         for first, last in ((0, 0), (0, 1), (1, 5), (5, self.k)):
-            kernels.gram(indptr, rows, vals, first, last, scratch, G)
+            kernels.gram((indptr, rows, vals), same_as, first, last, lists, G)
             assert_allclose(G[:last, :last], S[:last] @ S[:last].T, rtol=1e-13, atol=1e-14)
-            assert (scratch == 0.0).all()
 
     @pytest.mark.parametrize("n_rows", [0, 4, 9])
     def test_dots(self, n_rows: int) -> None:

@@ -209,41 +209,105 @@ def trace_bound_dense(X, picked, decays, rhos, bound, limit):
 
 
 @kernel
-def trace_chain(decays, rhos, has_head):
-    """T with z_j = Σ_i T[i, j] s_i, from z_j = ρ_j (decay_j z_{j-1} + s_j).
+def follow_traces(decays, rhos, has_head, S):
+    """Turn coordinates of the vectors s_j, rows of S (k, size), into those of the traces; in place.
 
-    With a head, s_0 is z_0 itself (what came before the block and ρ are already in it).
+    z_j = ρ_j (decay_j z_{j-1} + s_j). With a head, s_0 is z_0 itself (what came before the block and ρ are already in
+    it).
+    """
+    for j in range(rhos.size):
+        rho = 1.0 if j == 0 and has_head else rhos[j]
+        g = rhos[j] * decays[j]
+        for c in range(S.shape[1]):
+            S[j, c] *= rho
+        if j > 0:
+            for c in range(S.shape[1]):
+                S[j, c] += g * S[j - 1, c]
+
+
+@kernel
+def gather_traces(decays, rhos, has_head, B):
+    """Turn coefficients of the traces z_j, rows of B (k, m), into those of the vectors s_j; in place.
+
+    The transpose of :func:`follow_traces`.
     """
     k = rhos.size
-    T = np.zeros((k, k))
+    for j in range(k - 2, -1, -1):
+        g = rhos[j + 1] * decays[j + 1]
+        for c in range(B.shape[1]):
+            B[j, c] += g * B[j + 1, c]
     for j in range(k):
-        if j > 0:
-            g = rhos[j] * decays[j]
-            for i in range(j):
-                T[i, j] = g * T[i, j - 1]
-        T[j, j] = rhos[j]
-        if j == 0 and has_head:
-            T[0, 0] = 1.0
-    return T
+        rho = 1.0 if j == 0 and has_head else rhos[j]
+        for c in range(B.shape[1]):
+            B[j, c] *= rho
+
+
+@kernel
+def find_repeats(vectors, first, last, table, same_as):
+    """Write to ``same_as``, for each of the vectors ``first:last``, the first vector that equals it (or itself).
+
+    ``table`` (size a power of 2, more than ``last``) has the first vectors by the hash of their entries, -1 where it is
+    free; changed in place.
+    """
+    indptr, rows, vals = vectors
+    mask = table.size - 1
+    for j in range(first, last):
+        length = indptr[j + 1] - indptr[j]
+        h = np.uint64(length)
+        for e in range(indptr[j], indptr[j + 1]):
+            h = (h ^ np.uint64(rows[e])) * np.uint64(0xFF51AFD7ED558CCD)
+            h ^= h >> np.uint64(29)
+        slot = np.int64(h & np.uint64(mask))
+        while table[slot] >= 0:
+            i = table[slot]
+            same = indptr[i + 1] - indptr[i] == length
+            e = 0
+            while same and e < length:
+                same = rows[indptr[i] + e] == rows[indptr[j] + e] and vals[indptr[i] + e] == vals[indptr[j] + e]
+                e += 1
+            if same:
+                break
+            slot = (slot + 1) & mask
+        if table[slot] < 0:
+            table[slot] = j
+        same_as[j] = table[slot]
 
 
 # --- inner products and scatters ----------------------------------------------------------------------------------
 
 
 @kernel
-def gram(indptr, rows, vals, first, last, scratch, G):
-    """Fill rows and columns ``first:last`` of the Gram matrix G of the vectors ``0:last``."""
+def gram(vectors, same_as, first, last, lists, G):
+    """Fill rows and columns ``first:last`` of the Gram matrix G of the vectors ``0:last``.
+
+    Only pairs of entries that meet in a row are touched: ``lists`` has the last entry of each row (-1 if there is
+    none), and for each entry the one before it in its row and its vector. A vector that equals an earlier one
+    (``same_as``) is not listed; its products are copied.
+    """
+    indptr, rows, vals = vectors
+    last_in, before, owner = lists
     for j in range(first, last):
-        for e in range(indptr[j], indptr[j + 1]):
-            scratch[rows[e]] = vals[e]
-        for i in range(j + 1):
-            total = 0.0
-            for e in range(indptr[i], indptr[i + 1]):
-                total += vals[e] * scratch[rows[e]]
-            G[i, j] = total
-            G[j, i] = total
-        for e in range(indptr[j], indptr[j + 1]):
-            scratch[rows[e]] = 0.0
+        if same_as[j] == j:
+            for i in range(j + 1):
+                G[i, j] = 0.0
+            for e in range(indptr[j], indptr[j + 1]):
+                G[j, j] += vals[e] * vals[e]
+                f = last_in[rows[e]]
+                while f >= 0:
+                    G[owner[f], j] += vals[e] * vals[f]
+                    f = before[f]
+            for e in range(indptr[j], indptr[j + 1]):
+                before[e] = last_in[rows[e]]
+                owner[e] = j
+                last_in[rows[e]] = e
+            for i in range(j):
+                G[i, j] = G[same_as[i], j]
+                G[j, i] = G[i, j]
+        else:
+            for i in range(j):
+                G[i, j] = G[i, same_as[j]]
+                G[j, i] = G[i, j]
+            G[j, j] = G[same_as[j], same_as[j]]
 
 
 @kernel

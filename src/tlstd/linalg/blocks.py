@@ -7,6 +7,7 @@ into the block from before it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -37,6 +38,11 @@ class SparseBlock:
         """Vectors found, while reading, to lie in the span of the factor and of others. A cache."""
         self._gram: FloatArray = np.zeros((0, 0))
         self._n_gram = 0
+        # for each row the last entry in it, for each entry the one before it in its row, and its vector
+        self._last = self._previous = self._owner = np.zeros(0, dtype=np.int64)
+        self._same_as: IntArray = np.zeros(0, dtype=np.int64)
+        self._repeats: IntArray = np.zeros(0, dtype=np.int64)  # a hash table
+        self._n_compared = 0
         self._products: dict[str, tuple[FloatArray, int]] = {}
 
     @property
@@ -55,8 +61,12 @@ class SparseBlock:
 
     def clear(self) -> None:
         """Forget all vectors; keep the memory."""
+        if self._n_gram:
+            self._last[self.rows[: self.indptr[self._n_gram]]] = -1
         self.count = self._n_gram = 0
         self.dependent[:] = False
+        self._repeats[:] = -1
+        self._n_compared = 0
         self._products.clear()
         self.indptr[0] = 0
         self.head = None
@@ -73,14 +83,33 @@ class SparseBlock:
         x[self.rows[: self.indptr[1]]] = self.vals[: self.indptr[1]] * self.norms[0]
         return x
 
-    def gram(self, scratch: FloatArray) -> FloatArray:
-        """SᵀS, (k, k). Only the products of vectors that are new since the last call are computed."""
+    def same_as(self) -> IntArray:
+        """For each vector the first that equals it, itself if there is none before it; (k,)."""
+        if self._n_compared < self.count:
+            if self._repeats.size < 2 * self.norms.size:
+                self._repeats = np.full(1 << (2 * self.norms.size).bit_length(), -1, dtype=np.int64)
+                self._n_compared = 0
+            self._same_as = _lengthened(self._same_as, self.norms.size)
+            if self._n_compared == 0 and self.head is not None:  # vector 0 is another one than its entries
+                self._same_as[0] = 0
+                self._n_compared = 1
+            kernels.find_repeats(self.arrays[:3], self._n_compared, self.count, self._repeats, self._same_as)
+            self._n_compared = self.count
+        return self._same_as[: self.count]
+
+    def gram(self, n: int) -> FloatArray:
+        """SᵀS, (k, k), of vectors over n rows. Only what is new since the last call is computed."""
         if self._n_gram < self.count:
+            self._last, self._previous, self._owner = (
+                _lengthened(a, size)
+                for a, size in ((self._last, n), (self._previous, self.rows.size), (self._owner, self.rows.size))
+            )
             if self._gram.shape[0] < self.count:
                 larger = np.zeros((min(self.norms.size, 2 * self.count),) * 2)
                 larger[: self._n_gram, : self._n_gram] = self._gram[: self._n_gram, : self._n_gram]
                 self._gram = larger
-            kernels.gram(self.indptr, self.rows, self.vals, self._n_gram, self.count, scratch, self._gram)
+            lists = (self._last, self._previous, self._owner)
+            kernels.gram(self.arrays[:3], self.same_as(), self._n_gram, self.count, lists, self._gram)
             if self.head is not None:
                 column = self._raw_dots(self.head[:, None], self._n_gram)[:, 0]
                 if self._n_gram == 0:
@@ -117,9 +146,23 @@ class SparseBlock:
 
     def add_to(self, Y: FloatArray, picked: IntArray, M: FloatArray) -> None:
         """Y += S[:, picked] M, in place."""
+        dense = self.dense_part(picked, M)
+        if dense is not None:
+            head, coefficients = dense
+            for rows in _slices(head.size):
+                Y[rows] += np.multiply.outer(head[rows], coefficients)
+        self.add_sparse_to(Y, picked, M)
+
+    def dense_part(self, picked: IntArray, M: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """The head and its coefficients in S[:, picked] M, if it takes part."""
+        if self.head is None or not (picked == 0).any():
+            return None
+        coefficients: FloatArray = M[picked == 0].sum(axis=0)
+        return self.head, coefficients
+
+    def add_sparse_to(self, Y: FloatArray, picked: IntArray, M: FloatArray) -> None:
+        """As :meth:`add_to`, without the head."""
         if self.head is not None:
-            for i in np.flatnonzero(picked == 0):
-                Y[: self.head.size] += np.multiply.outer(self.head, M[i])
             M, picked = M[picked != 0], picked[picked != 0]
         kernels.scatter(self.indptr, self.rows, self.vals, picked, M, M.shape[1], Y)
 
@@ -128,18 +171,6 @@ class SparseBlock:
         Y = np.zeros((n, picked.size))
         self.add_to(Y, picked, np.eye(picked.size))
         return Y
-
-    def distinct(self, vectors: IntArray) -> tuple[IntArray, IntArray]:
-        """The first of each set of equal vectors among ``vectors``, and for each of them the first that equals it."""
-        first: dict[bytes, int] = {}
-        same_as = np.empty_like(vectors)
-        for i, vector in enumerate(vectors):
-            entries = slice(self.indptr[vector], self.indptr[vector + 1])
-            key = self.rows[entries].tobytes() + self.vals[entries].tobytes()
-            if vector == 0 and self.head is not None:
-                key = b"head"
-            same_as[i] = first.setdefault(key, int(vector))
-        return np.array(list(first.values()), dtype=np.int64), same_as
 
     def overlaps(self, x_rows: IntArray, x_vals: FloatArray, scratch: FloatArray) -> FloatArray:
         """Sᵀx for one sparse x, (k,)."""
@@ -246,6 +277,11 @@ class DenseBlock:
         """Y += S[:, picked] M, in place."""
         Y += self.matrix[picked].T @ M
 
+    def dense_part(self, picked: IntArray, M: FloatArray) -> None:
+        """Everything is dense here; there is no part to treat apart."""
+
+    add_sparse_to = add_to
+
     def columns(self, picked: IntArray, n: int) -> FloatArray:
         """S[:, picked] as a (n, len(picked)) array."""
         columns: FloatArray = self.matrix[picked, :n].T.copy()
@@ -272,6 +308,21 @@ class DenseBlock:
         if (np.abs(lengths[lengths > 0.0] - 1.0) > _UNIT).any():
             raise saved.error("matrix", "has a vector that is not of length one")
         return self
+
+
+def _slices(n: int, size: int = 2048) -> Iterator[slice]:
+    """Rows 0 to n in slices that stay in the processor's cache."""
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def _lengthened(array: IntArray, size: int) -> IntArray:
+    """The array itself if it is long enough, otherwise a longer copy, filled up with −1."""
+    if array.size >= size:
+        return array
+    longer = np.full(size + size // 3, -1, dtype=np.int64)
+    longer[: array.size] = array
+    return longer
 
 
 Block: TypeAlias = SparseBlock | DenseBlock

@@ -22,7 +22,7 @@ from tlstd.linalg.blocks import DenseBlock, SparseBlock
 from tlstd.linalg.extension import Extension, extend_dense, extend_sparse
 from tlstd.linalg.lowrank import LowRank
 from tlstd.linalg.seen import SeenFeatures
-from tlstd.linalg.svd import EPS, inverse_factors, svd
+from tlstd.linalg.svd import EPS, inverse_factors, leading_svd
 from tlstd.linalg.threads import one_thread
 from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray
 
@@ -269,14 +269,20 @@ class DeferredSystem:
     def _decompose(self, left: Extension, right: Extension) -> Core:
         k = left.block.count
         weights, decay = self._weights(k)
-        chain = kernels.trace_chain(self._decays[:k], self._rhos[:k], self._has_head)
-        on_units = left.block.norms[:k, None] * chain  # traces on unit vectors
-        weighted = on_units * weights
-        K = left.coordinates @ (weighted * right.block.norms[:k]) @ right.coordinates.T
+        norms, traces = left.block.norms[:k, None], (self._decays[:k], self._rhos[:k], self._has_head)
+        Z = norms * left.coordinates.T  # coordinates of the vectors, then of the traces
+        kernels.follow_traces(*traces, Z)
+        Z *= (weights * right.block.norms[:k])[:, None]
+        K = Z.T @ right.coordinates.T
         r = self.factors.sigma.size
         K[range(r), range(r)] += decay * self.factors.sigma
-        L, sigma, Rt = svd(K)
-        return Core(left, right, L, sigma, Rt, decay, weighted @ self._rewards[:k], on_units[:, k - 1 : k])
+        L, sigma, Rt = leading_svd(K, self.rank)
+        on_vectors = np.zeros((k, self._n_targets + 1))  # b's part of the block, and the last trace
+        on_vectors[:, :-1] = weights[:, None] * self._rewards[:k]
+        on_vectors[k - 1 :, -1] = 1.0
+        kernels.gather_traces(*traces, on_vectors)
+        on_vectors *= norms
+        return Core(left, right, L, sigma, Rt, decay, on_vectors[:, :-1], on_vectors[:, -1:])
 
     def _weights(self, k: int) -> tuple[FloatArray, float]:
         """Weight of each of the k buffered samples, and of everything before them."""

@@ -23,6 +23,7 @@ from scipy.linalg.lapack import dpstrf
 
 from tlstd.kernels import sparse as kernels
 from tlstd.linalg.blocks import Block, DenseBlock, SparseBlock
+from tlstd.linalg.svd import EPS, solve_triangle
 from tlstd.types import FloatArray, IntArray
 
 GRAM_RESOLUTION = 1e-2
@@ -63,6 +64,14 @@ class Extension:
         """Number of basis vectors."""
         return int(self.coordinates.shape[0])
 
+    def orthogonality_loss(self) -> float:
+        """About how far from orthonormal vectors can be that have orthonormal coordinates in this basis.
+
+        ε/δ² by the smallest relative residual δ that was trusted to the Gram matrix; explicit directions lose less.
+        """
+        smallest = float(np.abs(self._R_picked.diagonal()).min(initial=1.0))
+        return 4.0 * EPS * (1.0 + smallest**-2)
+
     def widened(self, columns: int) -> Extension:
         """A copy with room for the coordinates of so many further vectors."""
         other = copy.copy(self)
@@ -76,13 +85,13 @@ class Extension:
     def assemble(self, UtX: FloatArray, StX: FloatArray, X: FloatArray) -> FloatArray:
         """Coordinates of X from its inner products with U and S, and with E."""
         residual = StX[self.picked] - self._P_picked.T @ UtX
-        QtX = scipy.linalg.solve_triangular(self._R_picked, residual, trans="T", check_finite=False)
+        QtX = solve_triangle(self._R_picked, residual, transposed=True)
         return np.vstack([UtX, QtX, self.E[: X.shape[0]].T @ X])
 
     def split(self, C: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Coefficients on U, on S[:, picked] and on E of the vectors with coordinates C (size, q)."""
         r, m = self.U.shape[1], self.picked.size
-        on_S = scipy.linalg.solve_triangular(self._R_picked, C[r : r + m], check_finite=False)
+        on_S = solve_triangle(self._R_picked, C[r : r + m])
         return C[:r] - self._P_picked @ on_S, on_S, C[r + m :]
 
     def expand(self, C: FloatArray) -> FloatArray:
@@ -179,25 +188,31 @@ def extend_sparse(
     P = block.products("factor", U).T
     if U.shape[1] >= n:  # U spans everything
         return Extension(U, block, P, np.zeros(0, dtype=np.int64), np.zeros((0, block.count)), n)
-    residual = block.gram(scratch) - P.T @ P
-    picked, R = _pivoted_cholesky(residual, GRAM_RESOLUTION**2, most=n - U.shape[1])
+    same_as, residual = block.same_as(), block.gram(n) - P.T @ P
+    is_first = same_as == np.arange(block.count)
+    if is_first.all():
+        picked, R = _pivoted_cholesky(residual, GRAM_RESOLUTION**2, most=n - U.shape[1])
+    else:
+        distinct = np.flatnonzero(is_first)
+        chosen, R = _pivoted_cholesky(residual[is_first][:, is_first], GRAM_RESOLUTION**2, most=n - U.shape[1])
+        picked, R = distinct[chosen], R[:, (np.cumsum(is_first) - 1)[same_as]]
     extension = Extension(U, block, P, picked, R, n)
-    unresolved = np.setdiff1d(np.arange(block.count), picked)
-    unresolved = unresolved[block.norms[unresolved] > 0.0]
-    known = unresolved[block.dependent[unresolved] & (not verify_all)]
-    unresolved = np.setdiff1d(unresolved, known)
+    open_ = is_first & (block.norms[: block.count] > 0.0)
+    open_[picked] = False
+    known = np.flatnonzero(open_ & block.dependent[: block.count]) if not verify_all else np.zeros(0, dtype=np.int64)
+    open_[known] = False
+    unresolved = np.flatnonzero(open_)
     if unresolved.size and extension.size < n:
         inside = extension.depends(unresolved, scratch)
         block.dependent[unresolved[inside]] = True  # and it will stay so: the span only grows
         unresolved = unresolved[~inside]
-        first_of, same_as = block.distinct(unresolved)
         width = max(8, U.shape[1] // 2)  # so many tall vectors at a time
-        for start in range(0, first_of.size, width):
-            part = first_of[start : start + width]
+        for start in range(0, unresolved.size, width):
+            part = unresolved[start : start + width]
             extension.add_explicit(block.columns(part, n), part)
-        extension.coordinates[:, unresolved] = extension.coordinates[:, same_as]
         if known.size and extension.E.shape[1]:  # what they depend on may have become explicit since
             extension.coordinates[-extension.E.shape[1] :, known] = block.dots(extension.E)[known].T
+        extension.coordinates = extension.coordinates[:, same_as]
     return extension
 
 

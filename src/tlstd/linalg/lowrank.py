@@ -14,6 +14,10 @@ _CHUNK = 2048
 ORTHOGONALITY = 1e-13
 """Deviation max|UᵀU - I| above which both factors are re-orthonormalised."""
 
+DOUBTFUL = 4e-13
+"""Deviation that may have built up, by a bound for each compression, before it is measured. (That takes as long as half
+a compression's tall product.)"""
+
 BROKEN = 1e-10
 """Deviation that no factor has that was saved by this library."""
 
@@ -44,19 +48,26 @@ class TallFactor:
         """Become the vectors with coordinates C (basis.size, c) in an extension of this factor. O(n r c), in place."""
         on_U, on_S, on_E = basis.split(C)
         self._grow(basis.n)
-        self.transform(on_U)
+        self.transform(on_U, basis.block.dense_part(basis.picked, on_S))
         matrix = self.matrix
-        basis.block.add_to(matrix, basis.picked, on_S)
+        basis.block.add_sparse_to(matrix, basis.picked, on_S)
         if on_E.shape[0]:
             matrix += basis.E @ on_E
 
-    def transform(self, M: FloatArray) -> None:
-        """Multiply from the right by M (r, c), in slices of rows: no second tall matrix while c = r."""
+    def transform(self, M: FloatArray, plus: tuple[FloatArray, FloatArray] | None = None) -> None:
+        """Multiply from the right by M (r, c), in slices of rows: no second tall matrix while c = r.
+
+        ``plus``: a vector (at most n entries) and the coefficients (c,) with which it is added to the columns.
+        """
         r, c = M.shape
         target = self._array if c == r else np.zeros((self._array.shape[0], c))
         for start in range(0, self.n_rows, _CHUNK):
             rows = slice(start, min(start + _CHUNK, self.n_rows))
-            target[rows] = self._array[rows] @ M
+            product = self._array[rows] @ M
+            if plus is not None:
+                vector, coefficients = plus
+                product[: max(0, vector.size - start)] += np.multiply.outer(vector[rows], coefficients)
+            target[rows] = product
         self._array = target
 
     def gram(self) -> FloatArray:
@@ -99,6 +110,7 @@ class LowRank:
         self.rank = rank
         self.left, self.right = TallFactor(rank), TallFactor(rank)
         self.sigma: FloatArray = np.zeros(0)
+        self.doubt = 0.0  # how far from orthonormal the factors may have become since that was measured
 
     @property
     def U(self) -> FloatArray:
@@ -115,7 +127,10 @@ class LowRank:
         self.left.replace(left, L)
         self.right.replace(right, R)
         self.sigma = sigma
-        self.orthonormalise()
+        self.doubt += max(basis.orthogonality_loss() for basis in (left, right))
+        if self.doubt > DOUBTFUL:
+            self.orthonormalise()
+            self.doubt = 0.0
 
     def orthogonality_error(self) -> float:
         """max(max|UᵀU - I|, max|VᵀV - I|). O(n r²)."""
@@ -140,7 +155,7 @@ class LowRank:
 
     def state(self) -> State:
         """What :meth:`restore` takes."""
-        return {"U": self.U, "sigma": self.sigma, "V": self.V}
+        return {"U": self.U, "sigma": self.sigma, "V": self.V, "doubt": self.doubt}
 
     def restore(self, saved: Saved, n: int) -> None:
         """Take over a saved state, if it can be one with at most ``n`` rows; only of fresh objects."""
@@ -154,6 +169,7 @@ class LowRank:
             raise saved.error("U", f"has {U.shape[0]} rows, which does not go with {n} features seen")
         V = saved.floats("V", U.shape[0], sigma.size, low=-2.0, high=2.0)
         self.sigma = sigma
+        self.doubt = saved.real("doubt", low=0.0, high=DOUBTFUL)
         self.left.load(U)
         self.right.load(V)
         if not self.orthogonality_error() <= BROKEN:
