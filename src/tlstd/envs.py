@@ -1,12 +1,13 @@
-"""Importing this module registers every domain with Gymnasium, as ``tlstd/<name>-v0``.
+"""The domains as Gymnasium environments: importing this module registers each of them, as ``tlstd/<name>-v0``.
 
 Gymnasium 1.0 and later read no entry points of other packages, so somebody has to import this module: the caller, or
 Gymnasium itself if its name stands before the id. Only ``make`` imports the domain.
+:class:`~tlstd.domains.environment.DomainEnv` says what the environments do.
 
 Example
 -------
 >>> import gymnasium
->>> env = gymnasium.make("tlstd.domains.registration:tlstd/Pendulum-v0", damping=0.1)
+>>> env = gymnasium.make("tlstd.envs:tlstd/Pendulum-v0", damping=0.1)
 >>> env.unwrapped.domain.damping
 0.1
 >>> ENVIRONMENTS

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd import parameters
+from tlstd.errors import InvalidInputError
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -57,9 +58,7 @@ def locked(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 def as_size(size: object) -> int:
     """Return ``size`` as a positive int."""
-    if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)) or not 1 <= size < 1 << 63:
-        raise InvalidParameterError(f"size is {size!r}: it must be a positive integer below 2**63")
-    return int(size)
+    return parameters.integer("size", size, high=2**63 - 1)
 
 
 def as_array(value: ArrayLike, name: str) -> NDArray[Any]:

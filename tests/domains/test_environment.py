@@ -5,7 +5,6 @@ import math
 import pickle
 import subprocess
 import sys
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ from tlstd.domains.environment import DomainEnv, ResetNeededError
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.domains.policies import Deterministic
-from tlstd.domains.registration import ENVIRONMENTS
+from tlstd.envs import ENVIRONMENTS
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.types import FloatArray
 
@@ -88,23 +87,18 @@ def test_every_domain_is_registered() -> None:
         assert made(name).domain.name == name
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [("MountainCar", {}), ("Pendulum", {"max_torque": 1.0}), ("EnergyStorage", {"max_flow": 1})],
-)
-def test_gymnasium_finds_nothing(name: str, parameters: dict[str, Any]) -> None:
-    """Any warning would be an error. Actions within ±1, because Gymnasium advises against others: see the next test."""
-    check_env(made(name, **parameters))
-    check_env(made(name, render_mode="rgb_array", **parameters))
+@pytest.mark.parametrize("name", NAMES)
+def test_gymnasium_finds_nothing(name: str) -> None:
+    """Any warning would be an error."""
+    check_env(made(name))
+    check_env(made(name, render_mode="rgb_array"))
 
 
 @pytest.mark.parametrize("name", ["Pendulum", "EnergyStorage"])
-def test_gymnasium_only_advises_against_the_unit_of_actions(name: str) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        check_env(made(name))
+def test_gymnasium_recommends_to_scale_actions(name: str) -> None:
+    with pytest.warns(UserWarning, match="we recommend using a symmetric and normalized space") as caught:
+        check_env(made(name, scale_actions=False))
     assert len(caught) == 1
-    assert "we recommend using a symmetric and normalized space" in str(caught[0].message)
 
 
 def test_spaces() -> None:
@@ -112,9 +106,12 @@ def test_spaces() -> None:
     assert car.observation_space == spaces.Box(np.array([-1.2, -0.07]), np.array([0.6, 0.07]), dtype=np.float64)
     assert car.action_space == spaces.Discrete(3)
     assert pendulum.observation_space.shape == (2,)
-    assert pendulum.action_space == spaces.Box(-2.0, 2.0, (1,), np.float64)
+    assert pendulum.action_space == spaces.Box(-1.0, 1.0, (1,), np.float64)
     assert storage.observation_space.shape == (4,)
-    assert storage.action_space == spaces.Box(-5.0, 5.0, (1,), np.float64)
+    assert storage.action_space == spaces.Box(-1.0, 1.0, (1,), np.float64)
+    assert made("MountainCar", scale_actions=False).action_space == spaces.Discrete(3)
+    assert made("Pendulum", scale_actions=False).action_space == spaces.Box(-2.0, 2.0, (1,), np.float64)
+    assert made("EnergyStorage", scale_actions=False).action_space == spaces.Box(-5.0, 5.0, (1,), np.float64)
 
 
 @pytest.mark.parametrize(
@@ -153,15 +150,17 @@ def test_the_seed_decides(name: str) -> None:
     assert first[: len(other)] != other[: len(first)]
 
 
+@pytest.mark.parametrize("scale", [True, False])
 @pytest.mark.parametrize("name", NAMES)
-def test_steps_are_those_of_the_domain(name: str) -> None:
-    env, domain, rng = made(name), DOMAINS[name](), np.random.default_rng(3)
+def test_steps_are_those_of_the_domain(name: str, scale: bool) -> None:
+    env, domain, rng = made(name, scale_actions=scale), DOMAINS[name](), np.random.default_rng(3)
+    factor = {"Pendulum": 2.0, "EnergyStorage": 5.0}.get(name, 1.0) if scale else 1.0
     observation, info = env.reset(seed=3)
     states = domain.start(1, rng)
     for action in actions_for(env, 500):
         assert_array_equal(observation, domain.observe(states)[0], strict=True)
         assert_array_equal(info["state"], states[0], strict=True)
-        value = float(action[0]) if domain.actions is None else float(domain.actions[action])
+        value = factor * float(action[0]) if domain.actions is None else float(domain.actions[action])
         step = domain.step(states, [value], rng)
         observation, reward, terminated, truncated, info = env.step(action)
         assert (reward, terminated) == (step.rewards[0], step.terminated[0])
@@ -169,6 +168,45 @@ def test_steps_are_those_of_the_domain(name: str) -> None:
         if terminated or truncated:
             observation, info = env.reset()
             states = domain.start(1, rng)
+
+
+class TestUnitOfActions:
+    """The reward of Drift is its action."""
+
+    @staticmethod
+    def meanings(low: float, high: float, actions: Sequence[float], **options: Any) -> list[float]:
+        domain = Drift(None)
+        domain.action_bounds = (low, high)
+        env = DomainEnv(domain, **options)
+        values = []
+        for action in actions:
+            env.reset(seed=0)
+            values.append(env.step([action])[1])
+        return values
+
+    def test_bounds_that_are_not_symmetric(self) -> None:
+        actions = [-1.0, -0.5, 0.0, 0.5, 1.0]
+        assert self.meanings(0.0, 1.0, actions) == [0.0, 0.25, 0.5, 0.75, 1.0]
+        assert self.meanings(-1.0, 3.0, actions) == [-1.0, 0.0, 1.0, 2.0, 3.0]
+        assert self.meanings(0.0, 1.0, [0.0, 0.3, 1.0], scale_actions=False) == [0.0, 0.3, 1.0]
+        assert self.meanings(-1.0, 1.0, actions, scale_actions=False) == actions
+
+    def test_symmetric_bounds_are_exact(self) -> None:
+        rng = np.random.default_rng(0)
+        actions = rng.uniform(-1.0, 1.0, 50).tolist()
+        for high in rng.uniform(0.0, 5.0, 20).tolist():
+            assert self.meanings(-high, high, actions) == [high * action for action in actions]
+
+    def test_rounding_leaves_no_bounds(self) -> None:
+        rng = np.random.default_rng(1)
+        for low, high in np.sort(rng.uniform(-1.0, 1.0, (500, 2)) * 10.0 ** rng.uniform(-5.0, 0.0, (500, 2))).tolist():
+            bottom, top = self.meanings(low, high, [-1.0, 1.0])  # or the domain would refuse them
+            assert_allclose([bottom, top], [low, high], rtol=0, atol=1e-15)
+
+    def test_no_bounds(self) -> None:
+        with pytest.raises(InvalidParameterError, match=r"lie in \(0\.0, inf\): pass scale_actions=False"):
+            self.meanings(0.0, math.inf, [0.0])
+        assert self.meanings(0.0, math.inf, [3.0], scale_actions=False) == [3.0]
 
 
 class TestEndings:
@@ -201,7 +239,7 @@ class TestEndings:
         env, policy = DomainEnv(domain), domain.policy()
         _, info = env.reset(options={"state": [3.1, 0.0, 0.0]})
         for _ in range(20):
-            step = env.step(policy.act(info["state"][np.newaxis], np.zeros(1)))
+            step = env.step(policy.act(info["state"][np.newaxis], np.zeros(1)) / 2.0)
             info = step[4]
         assert step[2:4] == (True, False)
         assert info["state"][2] == 20.0
@@ -220,7 +258,7 @@ class TestEndings:
 
     @pytest.mark.parametrize(("cap", "ends"), [(11, (False, True)), (12, (True, False)), (None, (True, False))])
     def test_terminating_in_the_last_step_is_no_truncation(self, cap: int | None, ends: tuple[bool, bool]) -> None:
-        env = DomainEnv(Drift(cap))
+        env = DomainEnv(Drift(cap), scale_actions=False)
         env.reset(options={"state": [0.0, 0.0]})
         step = [env.step([0.9])[2:4] for _ in range(11 if cap == 11 else 12)]
         assert step[:-1] == [(False, False)] * (len(step) - 1)
@@ -244,7 +282,7 @@ class TestReset:
         assert_array_equal(info["state"], state)
         assert_array_equal(observation, state[: observation.size])
         step = DOMAINS[name]().step([state], [1.0], np.random.default_rng(0))
-        action = 2 if name == "MountainCar" else np.ones(1)
+        action = {"MountainCar": 2, "Pendulum": [0.5], "EnergyStorage": [0.2]}[name]  # 1 in the domain's unit
         assert_array_equal(env.step(action)[4]["state"], step.states[0])
 
     def test_no_options_are_random_starts(self) -> None:
@@ -286,31 +324,46 @@ class TestMisuse:
         with pytest.raises(InvalidInputError, match=r"pass the index, 0 to 2, of \[-1\.0, 0\.0, 1\.0\]"):
             env.step(action)
 
+    @pytest.mark.parametrize(("scale", "high"), [(True, 1), (False, 2)])
     @pytest.mark.parametrize("action", [[2.1], [-2.1], [math.nan], 1.0, [1.0, 1.0], "left", None])
-    def test_an_impossible_number(self, action: Any) -> None:
-        env = made("Pendulum")
+    def test_an_impossible_number(self, action: Any, scale: bool, high: int) -> None:
+        env = made("Pendulum", scale_actions=scale)
         env.reset(seed=0)
-        with pytest.raises(InvalidInputError, match=r"pass an array of one number in \[-2, 2\]"):
+        with pytest.raises(InvalidInputError, match=rf"pass an array of one number in \[-{high}, {high}\]"):
             env.step(action)
 
+    def test_bounds_are_bounds(self) -> None:
+        env = made("Pendulum")
+        env.reset(seed=0)
+        with pytest.raises(InvalidInputError, match=r"in \[-1, 1\]"):
+            env.step([1.00001])
+
     def test_rounding_is_no_misuse(self) -> None:
+        """Single precision and Gymnasium's own wrapper, either of which goes beyond some bounds."""
+        n_beyond = 0
         for torque in np.random.default_rng(0).uniform(0.01, 10.0, 100).tolist():
             domain = Pendulum(max_torque=torque)
-            env = DomainEnv(domain)
-            rescaled = gymnasium.wrappers.RescaleAction(env, np.float64(-1.0), np.float64(1.0))
+            own, scaled = DomainEnv(domain, scale_actions=False), DomainEnv(domain)
+            narrow, wide = (
+                gymnasium.wrappers.RescaleAction(env, np.float64(-high), np.float64(high))
+                for env, high in ((own, 1.0), (scaled, torque))
+            )
             expected = domain.step([[0.0, 0.0, 0.0]], [torque]).states[0, :2]
-            for each, action in ((env, np.array([torque], dtype=np.float32)), (rescaled, np.ones(1))):
+            single = np.array([torque], dtype=np.float32)
+            n_beyond += float(single[0]) > torque
+            for each, action in ((own, single), (narrow, np.ones(1)), (scaled, np.ones(1)), (wide, single)):
                 each.reset(options={"state": [0.0, 0.0, 0.0]})
                 assert_allclose(each.step(action)[0], expected, rtol=1e-6)
             with pytest.raises(InvalidInputError, match="pass an array of one number"):
-                env.step([1.00001 * torque])
+                own.step([1.00001 * torque])
+        assert n_beyond > 20
 
     def test_a_refused_action_changes_nothing(self) -> None:
         env, other = made("EnergyStorage"), made("EnergyStorage")
         env.reset(seed=0)
         other.reset(seed=0)
-        with pytest.raises(InvalidInputError, match=r"in \[-5, 5\]"):
-            env.step([6.0])
+        with pytest.raises(InvalidInputError, match=r"in \[-1, 1\]"):
+            env.step([1.2])
         assert_array_equal(env.step(np.zeros(1))[0], other.step(np.zeros(1))[0])
 
     @pytest.mark.parametrize("action", [2, np.int64(2), np.int32(2), np.array(2)])
@@ -470,15 +523,28 @@ def python(code: str) -> str:
 
 def test_the_registry_is_light() -> None:
     loaded = "print(sorted({'gymnasium', 'matplotlib', 'numba'} & set(sys.modules)))"
-    code = f"import sys; from tlstd.domains import DOMAINS; {loaded}; DOMAINS['MountainCar'](); {loaded}"
-    assert python(code).splitlines() == ["[]", "[]"]
+    steps = ("import tlstd", "from tlstd.domains import DOMAINS", "DOMAINS['MountainCar']()")
+    code = "import sys; " + "; ".join(f"{step}; {loaded}" for step in steps)
+    assert python(code).splitlines() == ["[]", "[]", "[]"]
+
+
+def test_importing_the_module_is_enough() -> None:
+    code = (
+        "import gymnasium, tlstd.envs\n"
+        "print(*tlstd.envs.ENVIRONMENTS)\n"
+        "print(*(gymnasium.make(name).unwrapped.domain.name for name in tlstd.envs.ENVIRONMENTS))"
+    )
+    assert python(code).splitlines() == [
+        "tlstd/EnergyStorage-v0 tlstd/MountainCar-v0 tlstd/Pendulum-v0",
+        "EnergyStorage MountainCar Pendulum",
+    ]
 
 
 def test_gymnasium_alone_makes_environments() -> None:
     """The module before the colon is imported by Gymnasium; what is not needed is not loaded."""
     code = (
         "import sys, gymnasium\n"
-        "env = gymnasium.make('tlstd.domains.registration:tlstd/MountainCar-v0', force=0.002)\n"
+        "env = gymnasium.make('tlstd.envs:tlstd/MountainCar-v0', force=0.002)\n"
         "print(env.reset(options={'state': [-0.5, 0.0]})[0].tolist(), env.step(2)[1])\n"
         "print(sorted({'matplotlib', 'numba'} & set(sys.modules)))"
     )

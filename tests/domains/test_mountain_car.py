@@ -171,7 +171,7 @@ def test_pictures_differ_with_the_state() -> None:
         ({"force": 0.0}, "force is 0"),
         ({"gravity": math.inf}, "gravity is inf"),
         ({"goal": 0.7}, r"goal is 0\.7: it must lie in \(-1\.2, 0\.6\]"),
-        ({"goal_velocity": 0.08}, r"goal_velocity is 0\.08: cars reach at most 0\.07"),
+        ({"goal_velocity": 0.08}, r"goal_velocity is 0\.08: it must lie in \[-inf, 0\.07\]"),
         ({"low": [0.0]}, "pass finite position and velocity"),
         ({"high": [0.6, -0.07]}, "low must be below high"),
     ],

@@ -132,7 +132,7 @@ class TestGarnet:
         [
             ({"n_states": 0}, "n_states is 0"),
             ({"n_actions": 1.0}, r"n_actions is 1\.0"),
-            ({"branching": 7}, "branching is 7: pass an integer from 1 to 6"),
+            ({"branching": 7}, "branching is 7: it must be an integer from 1 to 6"),
             ({"n_features": 0}, "n_features is 0"),
             ({"termination": 1.0}, r"termination is 1\.0"),
             ({"gamma": 1.0}, "gamma is 1 but state 0"),
@@ -141,7 +141,7 @@ class TestGarnet:
             ({"policy": np.ones((6, 2))}, "policy has a row"),
             ({"features": "onehot"}, "features is 'onehot'"),
             ({"active": 2}, "active is 2 but the features are Gaussian"),
-            ({"features": "binary", "active": 5}, "active is 5: pass an integer from 1 to 3"),
+            ({"features": "binary", "active": 5}, "active is 5: it must be an integer from 1 to 3"),
         ],
     )
     def test_bad_parameters(self, changes: dict[str, Any], message: str) -> None:

@@ -250,9 +250,9 @@ def test_pictures_differ_with_the_state() -> None:
         ({"max_torque": math.nan}, "max_torque is nan"),
         ({"max_speed": 0}, "max_speed is 0"),
         ({"time_step": 0.0}, r"time_step is 0\.0"),
-        ({"substeps": 2.5}, r"substeps is 2\.5: pass an integer >= 1"),
+        ({"substeps": 2.5}, r"substeps is 2\.5: it must be an integer >= 1"),
         ({"upright": 4.0}, r"upright is 4\.0"),
-        ({"hold_time": 0.0}, r"hold_time is 0\.0: pass seconds > 0, or math\.inf"),
+        ({"hold_time": 0.0}, r"hold_time is 0\.0: it must lie in \(0, inf\], in seconds; math\.inf for never"),
         ({"time_limit": -1}, "time_limit is -1"),
     ],
 )

@@ -10,8 +10,11 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tests.estimators import streams
+from tests.estimators.streams import LAMBDAS
 from tests.helpers import batch_lstd, dense, random_transitions
 from tlstd import LSTD, MarkovRewardProcess, boyan_chain, garnet, random_walk
+from tlstd.checks import _as_sparse as as_sparse
 from tlstd.errors import CapacityError, InvalidInputError, InvalidParameterError
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 
@@ -27,33 +30,21 @@ def assert_weights(model: LSTD, expected: FloatArray, tolerance: float = 1e-9) -
     assert_allclose(found, expected, rtol=0.0, atol=tolerance * max(1.0, np.abs(expected).max()))
 
 
-def as_sparse(steps: Transitions) -> Transitions:
-    return Transitions(
-        sp.csr_array(steps.X),
-        steps.rewards,
-        sp.csr_array(steps.X_next),
-        discounts=steps.discounts,
-        trace_discounts=steps.trace_discounts,
-        rhos=steps.rhos,
-    )
-
-
-STREAMS: dict[str, dict[str, Any]] = {
-    "dense": {},
-    "dense, sparse storage": {"sparse": True},
-    "sparse": {"sparse": True, "density": 0.2},
-    "sparse, dense storage": {"density": 0.2},
-    "off-policy": {"off_policy": True},
-    "off-policy, sparse": {"off_policy": True, "sparse": True, "density": 0.3},
-    "short episodes": {"terminate": 0.4, "truncate": 0.3, "density": 0.5},
-    "all terminate": {"terminate": 1.0, "sparse": True, "density": 0.5},
-    "all truncated": {"truncate": 1.0},
-    "one long episode": {"terminate": 0.0, "truncate": 0.0, "gamma": 1.0, "density": 0.3},
-    "undiscounted": {"gamma": 1.0, "terminate": 0.1, "sparse": True, "density": 0.4},
-    "several targets": {"n_targets": 4, "off_policy": True, "sparse": True, "density": 0.4},
+DENSITIES = {
+    "off-policy, sparse": 0.3,
+    "short episodes": 0.5,
+    "all terminate": 0.5,
+    "one long episode": 0.3,
+    "undiscounted": 0.4,
+    "several targets": 0.4,
 }
-LAMBDAS = pytest.mark.parametrize("lambda_", [0.0, 0.5, 1.0])
-KINDS = pytest.mark.parametrize("kind", STREAMS)
+"""Of ten features so many are active that A is well conditioned."""
+KINDS = pytest.mark.parametrize("kind", streams.STREAMS)
+
+
+def stream_options(kind: str) -> dict[str, Any]:
+    options = streams.STREAMS[kind]
+    return {**options, "density": DENSITIES.get(kind, options.get("density", 1.0))}
 
 
 class TestAgainstTheDenseLoop:
@@ -61,7 +52,7 @@ class TestAgainstTheDenseLoop:
     @LAMBDAS
     @pytest.mark.parametrize("beta", [None, 0.01])
     def test_direct(self, kind: str, lambda_: float, beta: float | None) -> None:
-        options = STREAMS[kind]
+        options = stream_options(kind)
         seed = [len(kind), int(10 * lambda_), beta is None]
         steps = random_transitions(np.random.default_rng(seed), n_features=10, n_steps=200, **options)
         model = LSTD(10, lambda_=lambda_, beta=beta, rcond=1e-10, n_targets=options.get("n_targets", 1))
@@ -76,7 +67,7 @@ class TestAgainstTheDenseLoop:
     @KINDS
     @LAMBDAS
     def test_recursive(self, kind: str, lambda_: float) -> None:
-        options = STREAMS[kind]
+        options = stream_options(kind)
         steps = random_transitions(np.random.default_rng(7), n_features=10, n_steps=150, **options)
         A, b = batch_lstd(steps, lambda_)
         for epsilon in (1e-6, 0.5, 20.0):
@@ -195,7 +186,7 @@ class TestStreams:
     @pytest.mark.parametrize("kind", ["dense", "sparse", "off-policy, sparse", "several targets"])
     @pytest.mark.parametrize("beta", [None, 0.3])
     def test_update_many_is_repeated_update(self, solver: str, kind: str, beta: float | None) -> None:
-        options = STREAMS[kind]
+        options = stream_options(kind)
         steps = random_transitions(np.random.default_rng(5), n_features=5, n_steps=200, **options)
         models = [
             LSTD(5, lambda_=0.8, solver=solver, beta=beta, n_targets=options.get("n_targets", 1)) for _ in range(4)

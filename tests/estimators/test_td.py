@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tests.estimators.streams import LAMBDAS, STREAMS, assert_weights, learned_in_pieces
 from tests.helpers import dense, random_transitions
 from tlstd.checks import CHECKS
 from tlstd.domains.boyan_chain import boyan_chain
@@ -35,30 +37,7 @@ def literal_td(steps: Transitions, step_size: StepSize, lambda_: float, replacin
     return W
 
 
-def assert_weights(model: Any, expected: FloatArray, tolerance: float = 1e-11) -> None:
-    """Relative to the largest weight, which is neither tiny nor that of a run that diverges."""
-    size = np.abs(expected).max()
-    assert 1e-3 < size < 1e3
-    assert_allclose(model.weights.reshape(expected.shape), expected, rtol=0.0, atol=tolerance * size)
-
-
-STREAMS: dict[str, dict[str, Any]] = {
-    "dense": {},
-    "dense, sparse storage": {"sparse": True},
-    "sparse": {"sparse": True, "density": 0.2},
-    "sparse, dense storage": {"density": 0.2},
-    "off-policy": {"off_policy": True},
-    "off-policy, sparse": {"off_policy": True, "sparse": True, "density": 0.2},
-    "short episodes": {"terminate": 0.4, "truncate": 0.3, "density": 0.2},
-    "all terminate": {"terminate": 1.0, "sparse": True, "density": 0.2},
-    "all truncated": {"truncate": 1.0},
-    "one long episode": {"terminate": 0.0, "truncate": 0.0, "gamma": 1.0, "density": 0.2},
-    "undiscounted": {"gamma": 1.0, "terminate": 0.1, "sparse": True, "density": 0.2},
-    "several targets": {"n_targets": 4, "off_policy": True, "sparse": True, "density": 0.2},
-    "several targets, dense": {"n_targets": 4, "off_policy": True},
-}
 SCHEDULES: dict[str, StepSize] = {"constant": 0.005, "decay": Decay(0.02, 50), "function": lambda t: 0.02 / t**0.3}
-LAMBDAS = pytest.mark.parametrize("lambda_", [0.0, 0.5, 1.0])
 KINDS = pytest.mark.parametrize("kind", STREAMS)
 
 
@@ -145,16 +124,13 @@ class TestForm:
     def test_cuts(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         options = STREAMS[kind]
         steps = random_transitions(np.random.default_rng(5), n_features=20, n_steps=90, **options)
-        models = [TD(20, step_size=0.01, lambda_=0.9, n_targets=options.get("n_targets", 1)) for _ in range(4)]
-        models[0].update_many(steps)
-        for t in steps:
-            models[1].update(t)
-        for cut in (steps[:1], steps[1:40], steps[40:40], steps[40:]):
-            models[2].update_many(cut)
+        make = partial(TD, 20, step_size=0.01, lambda_=0.9, n_targets=options.get("n_targets", 1))
+        whole, *others = learned_in_pieces(make, steps)
         monkeypatch.setattr(td_family, "_CHUNK", 33)
-        models[3].update_many(steps)
-        for model in models[1:]:
-            assert_array_equal(model.weights, models[0].weights)
+        others += learned_in_pieces(make, steps)[:1]
+        assert len(others) == 3
+        for model in others:
+            assert_array_equal(model.weights, whole.weights)
 
     @pytest.mark.parametrize("density", [0.2, 1.0])
     def test_rows_in_any_order(self, density: float) -> None:

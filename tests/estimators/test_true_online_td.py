@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tests.estimators.streams import LAMBDAS, ON_POLICY, assert_weights, learned_in_pieces
 from tests.helpers import dense, random_transitions
 from tlstd.checks import CHECKS
 from tlstd.domains.boyan_chain import boyan_chain
@@ -71,28 +73,8 @@ def online_lambda_return(steps: Transitions, step_size: StepSize, lambda_: float
     return np.array(history)
 
 
-def assert_weights(model: Any, expected: FloatArray, tolerance: float = 1e-11) -> None:
-    size = np.abs(expected).max()
-    assert 1e-3 < size < 1e3
-    assert_allclose(model.weights.reshape(expected.shape), expected, rtol=0.0, atol=tolerance * size)
-
-
-STREAMS: dict[str, dict[str, Any]] = {
-    "dense": {},
-    "dense, sparse storage": {"sparse": True},
-    "sparse": {"sparse": True, "density": 0.2},
-    "sparse, dense storage": {"density": 0.2},
-    "short episodes": {"terminate": 0.4, "truncate": 0.3, "density": 0.2},
-    "all terminate": {"terminate": 1.0, "sparse": True, "density": 0.2},
-    "all truncated": {"truncate": 1.0},
-    "one long episode": {"terminate": 0.0, "truncate": 0.0, "gamma": 1.0, "density": 0.2},
-    "undiscounted": {"gamma": 1.0, "terminate": 0.1, "sparse": True, "density": 0.2},
-    "several targets": {"n_targets": 4, "sparse": True, "density": 0.2},
-    "several targets, dense": {"n_targets": 4},
-}
 SCHEDULES: dict[str, StepSize] = {"constant": 0.02, "decay": Decay(0.05, 50), "function": lambda t: 0.05 / t**0.3}
-LAMBDAS = pytest.mark.parametrize("lambda_", [0.0, 0.5, 1.0])
-KINDS = pytest.mark.parametrize("kind", STREAMS)
+KINDS = pytest.mark.parametrize("kind", ON_POLICY)
 
 
 class TestAgainstTheLiteralLoop:
@@ -100,7 +82,7 @@ class TestAgainstTheLiteralLoop:
     @LAMBDAS
     @pytest.mark.parametrize("schedule", SCHEDULES)
     def test_all(self, kind: str, lambda_: float, schedule: str) -> None:
-        options, step_size = STREAMS[kind], SCHEDULES[schedule]
+        options, step_size = ON_POLICY[kind], SCHEDULES[schedule]
         rng = np.random.default_rng([len(kind), int(10 * lambda_), len(schedule)])
         steps = random_transitions(rng, n_features=20, n_steps=150, **options)
         model = TrueOnlineTD(20, step_size=step_size, lambda_=lambda_, n_targets=options.get("n_targets", 1))
@@ -183,7 +165,7 @@ class TestForwardView:
 class TestRelations:
     @KINDS
     def test_lambda_0_is_td_0(self, kind: str) -> None:
-        options = STREAMS[kind]
+        options = ON_POLICY[kind]
         steps = random_transitions(np.random.default_rng(2), n_features=20, n_steps=150, **options)
         n_targets = options.get("n_targets", 1)
         ours = TrueOnlineTD(20, step_size=Decay(0.05, 30), lambda_=0.0, n_targets=n_targets)
@@ -235,16 +217,12 @@ class TestForm:
     @KINDS
     def test_cuts(self, kind: str) -> None:
         """v_old survives between calls: however the stream is cut, not a bit changes."""
-        options = STREAMS[kind]
+        options = ON_POLICY[kind]
         steps = random_transitions(np.random.default_rng(5), n_features=20, n_steps=90, **options)
-        models = [TrueOnlineTD(20, step_size=0.02, lambda_=0.9, n_targets=options.get("n_targets", 1)) for _ in "abc"]
-        models[0].update_many(steps)
-        for t in steps:
-            models[1].update(t)
-        for cut in (steps[:1], steps[1:40], steps[40:40], steps[40:]):
-            models[2].update_many(cut)
-        for model in models[1:]:
-            assert_array_equal(model.weights, models[0].weights)
+        make = partial(TrueOnlineTD, 20, step_size=0.02, lambda_=0.9, n_targets=options.get("n_targets", 1))
+        whole, single, cut = learned_in_pieces(make, steps)
+        assert_array_equal(single.weights, whole.weights)
+        assert_array_equal(cut.weights, whole.weights)
 
     def test_huge_sizes(self) -> None:
         rng = np.random.default_rng(0)

@@ -207,7 +207,7 @@ class TestRolloutValues:
 
     def test_bad_arguments(self) -> None:
         rng = np.random.default_rng(0)
-        with pytest.raises(InvalidParameterError, match="n_rollouts is 1: pass an integer >= 2"):
+        with pytest.raises(InvalidParameterError, match="n_rollouts is 1: it must be an integer >= 2"):
             rollout_values(Lottery(), [[0.0]], n_rollouts=1, rng=rng)
         with pytest.raises(InvalidParameterError, match="gamma is 1 but Lottery never ends: use gamma < 1"):
             rollout_values(Lottery(), [[0.0]], n_rollouts=2, rng=rng, gamma=1.0)

@@ -141,7 +141,7 @@ class TestStateAction:
     @pytest.mark.parametrize(
         ("features", "n_actions", "message"),
         [
-            (TILES, 0, "n_actions is 0: pass an integer >= 1"),
+            (TILES, 0, "n_actions is 0: it must be an integer >= 1"),
             (TILES, 2.0, r"n_actions is 2\.0"),
             (TILES, True, "n_actions is True"),
             (TILES, 2**62, "n_actions=4611686018427387904 make .* features, more than 64-bit"),

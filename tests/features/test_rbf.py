@@ -81,14 +81,14 @@ def test_no_states() -> None:
     [
         ({"low": [0.0]}, r"low and high have shapes \(1,\) and \(2,\)"),
         ({"low": [0.0, 1.0]}, r"low\[1\] is 1\.0 and high\[1\] is 1\.0"),
-        ({"grid": 1}, "grid is 1: pass an integer >= 2"),
+        ({"grid": 1}, "grid is 1: it must be an integer >= 2"),
         ({"grid": (3, 4, 5)}, r"grid is \(3, 4, 5\)"),
         ({"grid": 3.0}, r"grid is 3\.0"),
         ({"width": 0.0}, r"width is 0\.0"),
         ({"width": [0.1, -0.1]}, r"width is \[0\.1, -0\.1\]"),
         ({"width": [0.1, 0.1, 0.1]}, r"width is \[0\.1, 0\.1, 0\.1\]: .* or 2 of them"),
         ({"width": np.nan}, "width is nan"),
-        ({"convention": "normal"}, r"convention is 'normal': pass \"paper\" .* or \"gaussian\""),
+        ({"convention": "normal"}, "convention is 'normal': it must be one of 'paper', 'gaussian'"),
     ],
 )
 def test_bad_parameters(changes: dict[str, Any], message: str) -> None:

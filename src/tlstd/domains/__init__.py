@@ -2,7 +2,7 @@
 
 An oracle is a function that returns a :class:`MarkovRewardProcess`; a new one is a new file and a line in
 :data:`ORACLES`. A simulated domain, with continuous states, is a subclass of :class:`Domain`; a new one is a new file
-and a line in :data:`DOMAINS`, which also makes it a Gymnasium environment (:mod:`tlstd.domains.registration`).
+and a line in :data:`DOMAINS`, which also makes it a Gymnasium environment (:mod:`tlstd.envs`).
 
 Example
 -------

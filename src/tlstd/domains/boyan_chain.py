@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tlstd import parameters
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.errors import InvalidParameterError
 
@@ -46,9 +47,9 @@ def boyan_chain(n_states: int = 13, *, gamma: float = 1.0) -> MarkovRewardProces
     >>> chain.values().round(9)[[12, 11, 1]]
     array([-24., -22.,  -2.])
     """
-    if isinstance(n_states, bool) or not isinstance(n_states, (int, np.integer)) or n_states < 5 or n_states % 4 != 1:
+    if parameters.integer("n_states", n_states, low=5) % 4 != 1:
         raise InvalidParameterError(
-            f"n_states is {n_states!r}: Boyan's chain has 4 (m − 1) + 1 states for m >= 2 features, e.g. 5, 13 or 101"
+            f"n_states is {n_states}: Boyan's chain has 4 (m − 1) + 1 states for m >= 2 features, e.g. 5, 13 or 101"
         )
     P = np.zeros((n_states, n_states))
     P[1, 0] = 1.0

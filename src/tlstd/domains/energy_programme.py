@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tlstd import parameters
 from tlstd.domains.cache import cached_arrays
 from tlstd.domains.energy_storage import EnergyStorage, StoragePolicy, contribution
 from tlstd.errors import InvalidInputError, InvalidParameterError
@@ -74,8 +75,7 @@ def optimal_policy(domain: EnergyStorage, *, tolerance: float = 0.01, cache: boo
     >>> policy.act(np.array([[2.0, 0.0, 1.0, 3.0, 0.0], [2.0, 0.0, 4.0, 3.0, 0.0]]), np.zeros(2))
     array([ 2., -2.])
     """
-    if not tolerance > 0.0:
-        raise InvalidParameterError(f"tolerance is {tolerance!r}: pass a positive number")
+    parameters.real("tolerance", tolerance, low=0.0, open_low=True)
 
     def compute() -> dict[str, NDArray[Any]]:
         return {"table": _optimise(_Grid(domain), tolerance)}
@@ -374,8 +374,7 @@ def _optimise(grid: _Grid, tolerance: float) -> NDArray[np.int8]:
 
 def _values_after(domain: EnergyStorage, policy: StoragePolicy, gamma: float, cache: bool) -> FloatArray:
     """W of the module, (phase, storage, renewable, price), under a policy."""
-    if not 0.0 <= gamma < 1.0:
-        raise InvalidParameterError(f"gamma is {gamma!r}: the task never ends, so it must lie in [0, 1)")
+    parameters.real("gamma", gamma, low=0.0, high=1.0, open_high=True, why=": the task never ends")
 
     def compute() -> dict[str, NDArray[Any]]:
         grid = _Grid(domain)

@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tlstd import parameters
 from tlstd.domains import pictures
 from tlstd.domains.base import Domain, Picture, Step
 from tlstd.domains.policies import Policy
@@ -154,23 +155,20 @@ class EnergyStorage(Domain):
         demand_wave: tuple[float, float] = (3.0, 4.0),
         demand_noise: tuple[float, int] = (1.0, 2),
     ) -> None:
-        self.capacity = _count(capacity, "capacity", 1)
-        self.max_flow = _count(max_flow, "max_flow", 1)
-        if self.max_flow > np.iinfo(np.int8).max:
-            raise InvalidParameterError(f"max_flow is {max_flow!r}: tables of actions hold up to 127")
+        self.capacity = parameters.integer("capacity", capacity)
+        self.max_flow = parameters.integer("max_flow", max_flow, high=127, why=", what tables of actions can hold")
         self.charge_efficiency = _efficiency(charge_efficiency, "charge_efficiency")
         self.discharge_efficiency = _efficiency(discharge_efficiency, "discharge_efficiency")
         ranges = _range(renewable, "renewable"), _range(price, "price"), _range(demand, "demand")
-        self.period = _count(period, "period", 1)
-        half = _count(renewable_step, "renewable_step", 0)
+        self.period = parameters.integer("period", period)
+        half = parameters.integer("renewable_step", renewable_step, low=0)
         self.renewable_noise = locked(np.full(2 * half + 1, 1.0 / (2 * half + 1)))
         """Probabilities of the renewable's moves −renewable_step, …, renewable_step."""
-        if not 0.0 <= jump_probability <= 1.0:
-            raise InvalidParameterError(f"jump_probability is {jump_probability!r}: it must lie in [0, 1]")
+        jump_share = parameters.real("jump_probability", jump_probability, low=0.0, high=1.0)
         walk, leap = _discretised(price_walk, "price_walk"), _discretised(jump, "jump")
         still = np.zeros(leap.size)
         still[leap.size // 2] = 1.0
-        self.price_noise = locked(np.convolve(walk, jump_probability * leap + (1.0 - jump_probability) * still))
+        self.price_noise = locked(np.convolve(walk, jump_share * leap + (1.0 - jump_share) * still))
         """Probabilities of the price's moves, walk and jump together, from the largest fall to the largest rise."""
         self.demand_noise = locked(_discretised(demand_noise, "demand_noise"))
         """Probabilities of the demand's noise, from the smallest to the largest."""
@@ -197,7 +195,7 @@ class EnergyStorage(Domain):
             "period": self.period,
             "renewable_step": half,
             "price_walk": [float(price_walk[0]), int(price_walk[1])],
-            "jump_probability": float(jump_probability),
+            "jump_probability": jump_share,
             "jump": [float(jump[0]), int(jump[1])],
             "demand_wave": [mean, amplitude],
             "demand_noise": [float(demand_noise[0]), int(demand_noise[1])],
@@ -419,9 +417,8 @@ def _discretised(normal: tuple[float, int], name: str) -> FloatArray:
         sd, cut = normal
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(f"{name} is {normal!r}: pass (sd, cut)") from error
-    half = _count(cut, f"the cut of {name}", 0)
-    if not (np.isfinite(sd) and sd > 0.0):
-        raise InvalidParameterError(f"{name} has the standard deviation {sd!r}: pass a positive number")
+    half = parameters.integer(f"the cut of {name}", cut, low=0)
+    parameters.positive(f"the standard deviation of {name}", sd)
     density = np.exp(-0.5 * (np.arange(-half, half + 1) / sd) ** 2)
     probabilities: FloatArray = density / density.sum()
     return probabilities
@@ -434,16 +431,8 @@ def _distribution(probabilities: FloatArray) -> FloatArray:
     return cdf
 
 
-def _count(value: object, name: str, low: int) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < low:
-        raise InvalidParameterError(f"{name} is {value!r}: pass an integer >= {low}")
-    return int(value)
-
-
 def _efficiency(value: float, name: str) -> float:
-    if not 0.0 < value <= 1.0:
-        raise InvalidParameterError(f"{name} is {value!r}: it must lie in (0, 1]")
-    return float(value)
+    return parameters.real(name, value, low=0.0, high=1.0, open_low=True)
 
 
 def _range(bounds: tuple[int, int], name: str) -> tuple[int, int]:
@@ -451,7 +440,8 @@ def _range(bounds: tuple[int, int], name: str) -> tuple[int, int]:
         low, high = bounds
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(f"{name} is {bounds!r}: pass (smallest, largest)") from error
-    first, last = _count(low, f"the smallest {name}", 0), _count(high, f"the largest {name}", 0)
+    first = parameters.integer(f"the smallest {name}", low, low=0)
+    last = parameters.integer(f"the largest {name}", high, low=0)
     if last <= first:
         raise InvalidParameterError(f"{name} is {bounds!r}: the largest must be above the smallest")
     return first, last

@@ -15,7 +15,9 @@ from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
 from tlstd.types import FloatArray
 
 ROUNDING = 1e-6
-"""Actions that lie beyond a bound by less than this part of their range are cut to it, not refused."""
+"""Actions that lie beyond a bound by less than this part of their range are cut to it, not refused.
+
+Wrappers and agents round: 0.3 in single precision is larger than 0.3."""
 
 
 class ResetNeededError(TlstdError, gymnasium.error.ResetNeeded):
@@ -26,12 +28,13 @@ class DomainEnv(gymnasium.Env[FloatArray, Any]):
     """A Gymnasium environment around a domain; the same steps, bit for bit.
 
     Observations are what features see, :meth:`Domain.observe`; the full state is ``info["state"]``. Where a domain has
-    finitely many actions an action is an index into ``domain.actions``, otherwise an array of one number, in the
-    domain's own unit. Starts and noise are drawn from ``np_random``, in that order, so that ``reset(seed=s)`` does what
-    the domain does with ``np.random.default_rng(s)``. An episode is truncated after ``domain.episode_cap`` steps,
-    unless it terminates just then.
+    finitely many actions an action is an index into ``domain.actions``; otherwise it is an array of one number from −1
+    to 1, the range that Gymnasium recommends, which stands for the range ``domain.action_bounds``. Starts and noise are
+    drawn from ``np_random``, in that order, so that ``reset(seed=s)`` does what the domain does with
+    ``np.random.default_rng(s)``. An episode is truncated after ``domain.episode_cap`` steps, unless it terminates just
+    then.
 
-    :mod:`tlstd.domains.registration` makes it known to ``gymnasium.make``.
+    :mod:`tlstd.envs` makes it known to ``gymnasium.make``.
 
     Parameters
     ----------
@@ -39,14 +42,15 @@ class DomainEnv(gymnasium.Env[FloatArray, Any]):
         A name is looked up in :data:`tlstd.domains.DOMAINS`.
     render_mode : "rgb_array", optional
         With it, ``render()`` returns the picture of the state.
+    scale_actions : bool
+        False: actions that are not indices are in the domain's own unit (Gymnasium's ``check_env`` then recommends "a
+        symmetric and normalized space").
     **parameters
         Of the domain, if it is given by its name.
 
     Notes
     -----
-    Actions are in the domain's own unit, so Gymnasium's ``check_env`` recommends "a symmetric and normalized space";
-    ``gymnasium.wrappers.RescaleAction(env, -1.0, 1.0)`` makes one. It rounds, as do agents in single precision, so what
-    is beyond a bound by less than :data:`ROUNDING` is taken for the bound.
+    An action a from −1 to 1 means (low + high)/2 + a (high − low)/2, which is a·high where the bounds are ±high.
 
     A step takes tens of microseconds; long streams are quicker from the domain itself, which moves many states at once.
 
@@ -57,20 +61,34 @@ class DomainEnv(gymnasium.Env[FloatArray, Any]):
     >>> observation, reward, terminated, truncated, info = env.step(2)      # the last of −1, 0 and 1
     >>> observation.round(5), reward, terminated, truncated
     (array([-0.49818, 0.00182]), -1.0, False, False)
+
+    Full torque, in the unit of agents and in that of the domain:
+
+    >>> for env, action in (DomainEnv("Pendulum"), 1.0), (DomainEnv("Pendulum", scale_actions=False), 2.0):
+    ...     observation, info = env.reset(options={"state": [0.0, 0.0, 0.0]})
+    ...     print(env.action_space, env.step([action])[0].round(3))
+    Box(-1.0, 1.0, (1,), float64) [0.003 0.099]
+    Box(-2.0, 2.0, (1,), float64) [0.003 0.099]
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012 - Gymnasium's type; Pendulum's real time
 
-    def __init__(self, domain: Domain | str, *, render_mode: str | None = None, **parameters: Any) -> None:
+    def __init__(
+        self, domain: Domain | str, *, render_mode: str | None = None, scale_actions: bool = True, **parameters: Any
+    ) -> None:
         self.domain = _domain(domain, parameters)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise InvalidParameterError(f"render_mode is {render_mode!r}: pass 'rgb_array' or None")
         self.render_mode = render_mode
         self.observation_space = spaces.Box(self.domain.low, self.domain.high, dtype=np.float64)
         self.action_space: spaces.Space[Any]
+        self._bounds = (-1.0, 1.0) if scale_actions else self.domain.action_bounds
         if self.domain.actions is None:
-            low, high = self.domain.action_bounds
-            self.action_space = spaces.Box(low, high, shape=(1,), dtype=np.float64)
+            if scale_actions and not np.isfinite(self.domain.action_bounds).all():
+                raise InvalidParameterError(
+                    f"actions of {self.domain.name} lie in {self.domain.action_bounds}: pass scale_actions=False"
+                )
+            self.action_space = spaces.Box(*self._bounds, shape=(1,), dtype=np.float64)
         else:
             self.action_space = spaces.Discrete(len(self.domain.actions))
         self._state: FloatArray | None = None
@@ -139,7 +157,7 @@ class DomainEnv(gymnasium.Env[FloatArray, Any]):
                 known = self.domain.actions.tolist()
                 raise InvalidInputError(f"the action is {action!r}: pass the index, 0 to {len(known) - 1}, of {known}")
             return float(self.domain.actions[int(action)])
-        low, high = self.domain.action_bounds
+        low, high = self._bounds
         try:
             value = np.asarray(action, dtype=np.float64)
         except (TypeError, ValueError):
@@ -147,7 +165,11 @@ class DomainEnv(gymnasium.Env[FloatArray, Any]):
         slack = ROUNDING * (high - low)
         if value.shape != (1,) or not low - slack <= value[0] <= high + slack:
             raise InvalidInputError(f"the action is {action!r}: pass an array of one number in [{low:g}, {high:g}]")
-        return min(max(float(value[0]), low), high)
+        within = min(max(float(value[0]), low), high)
+        bottom, top = self.domain.action_bounds
+        if (low, high) == (bottom, top):
+            return within
+        return min(max(0.5 * (bottom + top) + within * (0.5 * (top - bottom)), bottom), top)
 
     def _given_state(self, options: Mapping[str, Any] | None) -> FloatArray | None:
         """The state to start in, None for a random one, or an error."""

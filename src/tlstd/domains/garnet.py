@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tlstd import parameters
 from tlstd.domains.mdp import MarkovRewardProcess, OffPolicyProcess
 from tlstd.errors import InvalidParameterError
 from tlstd.types import FloatArray
@@ -150,10 +151,9 @@ def _draw(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return P (n, n_actions, n), rewards (n, n_actions) and X (n, d)."""
     for name, count in (("n_states", n_states), ("n_actions", n_actions), ("n_features", n_features)):
-        _check_range(count, name, 1, None)
-    _check_range(branching, "branching", 1, n_states)
-    if not 0.0 <= termination < 1.0:
-        raise InvalidParameterError(f"termination is {termination!r}: a probability in [0, 1) leaves room for steps")
+        parameters.integer(name, count)
+    parameters.integer("branching", branching, high=n_states)
+    parameters.real("termination", termination, low=0.0, high=1.0, open_high=True)
 
     order = rng.random((n_states, n_actions, n_states)).argsort(axis=2)  # a random permutation for each action
     successors = order[:, :, :branching]
@@ -170,27 +170,23 @@ def _draw(
 
 
 def _features(kind: str, n_states: int, n_features: int, active: int | None, rng: np.random.Generator) -> FloatArray:
+    parameters.choice("features", kind, ("gaussian", "binary"))
     if kind == "gaussian":
         if active is not None:
             raise InvalidParameterError(f"active is {active!r} but the features are Gaussian: leave it out")
         return rng.standard_normal((n_states, n_features))
-    if kind == "binary":
-        ones = max(1, n_features // 4) if active is None else active
-        _check_range(ones, "active", 1, n_features)
-        places = rng.random((n_states, n_features)).argsort(axis=1)[:, :ones]
-        X = np.zeros((n_states, n_features))
-        np.put_along_axis(X, places, 1.0, axis=1)
-        return X
-    raise InvalidParameterError(f"features is {kind!r}: choose 'gaussian' or 'binary'")
+    ones = max(1, n_features // 4) if active is None else parameters.integer("active", active, high=n_features)
+    places = rng.random((n_states, n_features)).argsort(axis=1)[:, :ones]
+    X = np.zeros((n_states, n_features))
+    np.put_along_axis(X, places, 1.0, axis=1)
+    return X
 
 
 def _policy(policy: ArrayLike | str, name: str, n_states: int, n_actions: int, rng: np.random.Generator) -> FloatArray:
     if isinstance(policy, str):
-        if policy == "random":
+        if parameters.choice(name, policy, ("random", "uniform"), why=", or probabilities") == "random":
             return _splits(rng, (n_states,), n_actions)
-        if policy == "uniform":
-            return np.full((n_states, n_actions), 1.0 / n_actions)
-        raise InvalidParameterError(f"{name} is {policy!r}: choose 'random' or 'uniform', or pass probabilities")
+        return np.full((n_states, n_actions), 1.0 / n_actions)
     given = np.asarray(policy, dtype=np.float64)
     if given.shape != (n_states, n_actions):
         raise InvalidParameterError(f"{name} has shape {given.shape}: pass ({n_states}, {n_actions}) probabilities")
@@ -203,10 +199,3 @@ def _splits(rng: np.random.Generator, shape: tuple[int, ...], parts: int) -> Flo
     """Return lengths of ``parts`` intervals into which uniform points split the unit interval."""
     points = np.sort(rng.random((*shape, parts - 1)), axis=-1)
     return np.diff(points, axis=-1, prepend=0.0, append=1.0)
-
-
-def _check_range(value: object, name: str, low: int, high: int | None) -> None:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
-    if not whole or value < low or (high is not None and value > high):  # type: ignore[operator]
-        limits = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
-        raise InvalidParameterError(f"{name} is {value!r}: pass {limits}")

@@ -11,8 +11,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
+from tlstd import parameters
 from tlstd.errors import InvalidParameterError
 from tlstd.types import FloatArray, IntArray, Transitions
+from tlstd.validation import locked
 
 ROUNDING = 1e-9
 """Largest error accepted in a sum of probabilities; a smaller one is taken for rounding."""
@@ -126,17 +128,13 @@ class MarkovRewardProcess:
             raise InvalidParameterError(f"X has shape {self.X.shape}: pass one row of features for each of {n} states")
         self.n_features = self.X.shape[1]
         if start is None:
-            self.start = _locked(np.full(n, 1.0 / n))
+            self.start = locked(np.full(n, 1.0 / n))
         else:
             self.start = _distributions(start, "start", (n,))
-        if not 0.0 <= gamma <= 1.0:
-            raise InvalidParameterError(f"gamma is {gamma!r}: the discount lies in [0, 1]")
-        self.gamma = float(gamma)
-        if not 0.0 <= reward_noise < np.inf:
-            raise InvalidParameterError(f"reward_noise is {reward_noise!r}: a standard deviation is finite and >= 0")
-        self.reward_noise = float(reward_noise)
+        self.gamma = parameters.real("gamma", gamma, low=0.0, high=1.0)
+        self.reward_noise = parameters.real("reward_noise", reward_noise, low=0.0, open_high=True)
 
-        self.termination = _locked(_missing_mass(self.P))
+        self.termination = locked(_missing_mass(self.P))
         self._rewards = _floats(rewards, "rewards", None)
         if self._rewards.shape not in ((n,), (n, n)):
             raise InvalidParameterError(f"rewards have shape {self._rewards.shape}: pass ({n},) or ({n}, {n})")
@@ -149,7 +147,7 @@ class MarkovRewardProcess:
                 f"termination_rewards have shape {self._termination_rewards.shape}: pass one for each of {n} states"
             )
         by_successor = np.broadcast_to(self._rewards.reshape(n, -1), (n, n))
-        self.expected_rewards = _locked(
+        self.expected_rewards = locked(
             (self.P * by_successor).sum(axis=1) + self.termination * self._termination_rewards
         )
         if self.gamma == 1.0:
@@ -200,8 +198,7 @@ class MarkovRewardProcess:
         A : (d, d)
         b : (d,)
         """
-        if not 0.0 <= lambda_ <= 1.0:
-            raise InvalidParameterError(f"lambda_ is {lambda_!r}: the trace parameter lies in [0, 1]")
+        parameters.real("lambda_", lambda_, low=0.0, high=1.0)
         identity = np.eye(self.n_states)
         right = np.column_stack([(identity - self.gamma * self.P) @ self.X, self.expected_rewards])
         averaged = np.linalg.solve(identity - self.gamma * lambda_ * self.P, right)
@@ -241,9 +238,9 @@ class MarkovRewardProcess:
         truncate_after : int >= 1, optional
             Episodes that have not terminated after this many steps are truncated, and the stream restarts.
         """
-        _check_count(n_steps, "n_steps")
+        parameters.integer("n_steps", n_steps)
         if truncate_after is not None:
-            _check_count(truncate_after, "truncate_after")
+            parameters.integer("truncate_after", truncate_after)
         outcomes = self._outcomes()
         chosen, noise, truncated = _walk(outcomes, self.start, n_steps, rng, truncate_after, self.reward_noise)
         next_states = outcomes.successor[chosen]
@@ -510,7 +507,7 @@ def _floats(value: ArrayLike, name: str, ndim: int | None) -> FloatArray:
         raise InvalidParameterError(f"{name} has shape {array.shape}: it must have {ndim} dimension(s)")
     if not np.isfinite(array).all():
         raise InvalidParameterError(f"{name} contains {array[~np.isfinite(array)][0]}: pass finite numbers")
-    return _locked(array)
+    return locked(array)
 
 
 def _probabilities(value: ArrayLike, name: str, ndim: int) -> FloatArray:
@@ -535,14 +532,4 @@ def _distributions(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Float
     total = array.sum(axis=-1, keepdims=True)
     if total.min() < 1.0 - ROUNDING:
         raise InvalidParameterError(f"{name} adds up to {total.min()}: probabilities over all choices add up to 1")
-    return _locked(array / total)
-
-
-def _locked(array: FloatArray) -> FloatArray:
-    array.flags.writeable = False
-    return array
-
-
-def _check_count(value: object, name: str) -> None:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InvalidParameterError(f"{name} is {value!r}: pass an integer >= 1")
+    return locked(array / total)

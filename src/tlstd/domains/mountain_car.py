@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tlstd import parameters
 from tlstd.domains.base import Domain, Picture, Step
 from tlstd.domains.pictures import canvas, pixels
 from tlstd.domains.policies import Deterministic
@@ -73,21 +74,19 @@ class MountainCar(Domain):
         low: ArrayLike = LOW,
         high: ArrayLike = HIGH,
     ) -> None:
-        for name, value in (("force", force), ("gravity", gravity)):
-            if not 0.0 < value < math.inf:
-                raise InvalidParameterError(f"{name} is {value!r}: pass a finite number > 0")
-        self.force, self.gravity = float(force), float(gravity)
+        self.force = parameters.positive("force", force)
+        self.gravity = parameters.positive("gravity", gravity)
         self.low, self.high = (locked(np.array(corner, dtype=np.float64)) for corner in (low, high))
         if self.low.shape != (2,) or self.high.shape != (2,) or not np.isfinite([self.low, self.high]).all():
             raise InvalidParameterError(f"low is {low!r} and high is {high!r}: pass finite position and velocity")
         if not (self.low < self.high).all():
             raise InvalidParameterError(f"low is {low!r} and high is {high!r}: low must be below high")
-        if not self.low[0] < goal <= self.high[0]:
-            raise InvalidParameterError(f"goal is {goal!r}: it must lie in ({self.low[0]:g}, {self.high[0]:g}]")
-        if goal_velocity is not None and not goal_velocity <= self.high[1]:
-            raise InvalidParameterError(f"goal_velocity is {goal_velocity!r}: cars reach at most {self.high[1]:g}")
-        self.goal = float(goal)
-        self.goal_velocity = None if goal_velocity is None else float(goal_velocity)
+        left, right, fastest = float(self.low[0]), float(self.high[0]), float(self.high[1])
+        self.goal = parameters.real("goal", goal, low=left, high=right, open_low=True)
+        self.goal_velocity = goal_velocity
+        if goal_velocity is not None:
+            why = ": no car is faster"
+            self.goal_velocity = parameters.real("goal_velocity", goal_velocity, high=fastest, why=why)
         self.reward_bound = 1.0
         self.actions = locked(np.array([-1.0, 0.0, 1.0]))
         self.action_bounds = (-1.0, 1.0)
@@ -125,7 +124,7 @@ class MountainCar(Domain):
                [ 0.075, -0.035],
                [ 0.075,  0.035]])
         """
-        _check_count(n, "n", 1)
+        parameters.integer("n", n)
         middle = (np.arange(n) + 0.5) / n
         position = self.low[0] + (self.goal - self.low[0]) * middle
         velocity = self.low[1] + (self.high[1] - self.low[1]) * middle
@@ -209,8 +208,3 @@ def energy_pumping(states: FloatArray) -> NDArray[np.int64]:
     array([ 1,  1, -1])
     """
     return np.where(states[:, 1] >= 0.0, 1, -1)
-
-
-def _check_count(value: object, name: str, low: int) -> None:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < low:
-        raise InvalidParameterError(f"{name} is {value!r}: pass an integer >= {low}")

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tlstd import parameters
 from tlstd.domains.base import Domain, Picture, Step
 from tlstd.domains.pictures import canvas, pixels
 from tlstd.domains.policies import Deterministic
-from tlstd.errors import InvalidParameterError
 from tlstd.types import FloatArray
 from tlstd.validation import locked
 
@@ -98,21 +98,15 @@ class Pendulum(Domain):
         hold_time: float = 1.0,
         time_limit: float = 10.0,
     ) -> None:
-        self.mass = _positive(mass, "mass")
-        self.length = _positive(length, "length")
-        self.gravity = _positive(gravity, "gravity")
-        if not 0.0 <= damping < math.inf:
-            raise InvalidParameterError(f"damping is {damping!r}: pass a finite number >= 0")
-        self.damping = float(damping)
-        self.max_torque = _positive(max_torque, "max_torque")
-        self.max_speed = _positive(max_speed, "max_speed")
-        self.time_step = _positive(time_step, "time_step")
-        if isinstance(substeps, bool) or not isinstance(substeps, (int, np.integer)) or substeps < 1:
-            raise InvalidParameterError(f"substeps is {substeps!r}: pass an integer >= 1")
-        self.substeps = int(substeps)
-        if not 0.0 < upright <= math.pi:
-            raise InvalidParameterError(f"upright is {upright!r}: pass an angle in (0, π]")
-        self.upright = float(upright)
+        self.mass = parameters.positive("mass", mass)
+        self.length = parameters.positive("length", length)
+        self.gravity = parameters.positive("gravity", gravity)
+        self.damping = parameters.real("damping", damping, low=0.0, open_high=True)
+        self.max_torque = parameters.positive("max_torque", max_torque)
+        self.max_speed = parameters.positive("max_speed", max_speed)
+        self.time_step = parameters.positive("time_step", time_step)
+        self.substeps = parameters.integer("substeps", substeps)
+        self.upright = parameters.real("upright", upright, low=0.0, high=math.pi, open_low=True, why=", up to π")
         self.hold_steps = self._steps_of(hold_time, "hold_time")
         """Successive upright control steps that end an episode; None for never."""
         self.low = locked(np.array([-math.pi, -self.max_speed]))
@@ -183,8 +177,7 @@ class Pendulum(Domain):
                [ 1.571, -4.712, 0. ],
                [ 1.571,  4.712, 0. ]])
         """
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise InvalidParameterError(f"n is {n!r}: pass an integer >= 1")
+        parameters.integer("n", n)
         middle = (np.arange(n) + 0.5) / n
         angle, velocity = (self.low + (self.high - self.low) * middle[:, np.newaxis]).T
         return np.column_stack([np.repeat(angle, n), np.tile(velocity, n), np.zeros(n * n)])
@@ -258,9 +251,8 @@ class Pendulum(Domain):
         return starts
 
     def _steps_of(self, seconds: float, name: str) -> int | None:
-        if not seconds > 0.0:
-            raise InvalidParameterError(f"{name} is {seconds!r}: pass seconds > 0, or math.inf for never")
-        steps = seconds / (self.substeps * self.time_step)
+        duration = parameters.real(name, seconds, low=0.0, open_low=True, why=", in seconds; math.inf for never")
+        steps = duration / (self.substeps * self.time_step)
         return None if math.isinf(steps) else max(1, math.ceil(steps - 1e-9))
 
 
@@ -268,9 +260,3 @@ def _wrapped(angle: FloatArray) -> FloatArray:
     """Angles in [−π, π); those already there do not change by a bit."""
     turned = angle - 2.0 * math.pi * np.floor((angle + math.pi) / (2.0 * math.pi))
     return np.where((turned >= -math.pi) & (turned < math.pi), turned, -math.pi)  # rounding may end on π itself
-
-
-def _positive(value: float, name: str) -> float:
-    if not 0.0 < value < math.inf:
-        raise InvalidParameterError(f"{name} is {value!r}: pass a finite number > 0")
-    return float(value)

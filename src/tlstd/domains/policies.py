@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.types import FloatArray
 
@@ -88,9 +89,7 @@ class EpsilonGreedy(Policy):
         self.actions = np.array(actions, dtype=np.float64)
         if self.actions.ndim != 1 or self.actions.size == 0 or np.unique(self.actions).size != self.actions.size:
             raise InvalidParameterError(f"actions is {actions!r}: pass a list of different actions")
-        if not 0.0 <= epsilon <= 1.0:
-            raise InvalidParameterError(f"epsilon is {epsilon!r}: it must lie in [0, 1]")
-        self.epsilon = float(epsilon)
+        self.epsilon = parameters.real("epsilon", epsilon, low=0.0, high=1.0)
 
     def act(self, states: FloatArray, uniforms: FloatArray) -> FloatArray:
         """Actions (N,): those with a uniform number below ε are random ones."""

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from tlstd import parameters
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.errors import InvalidParameterError
 from tlstd.types import FloatArray
@@ -56,10 +57,8 @@ def random_walk(
            [0. , 0.71, 0.71],
            [0. , 0. , 1. ]])
     """
-    if isinstance(n_states, bool) or not isinstance(n_states, (int, np.integer)) or n_states < 3 or n_states % 2 == 0:
-        raise InvalidParameterError(
-            f"n_states is {n_states!r}: the walk starts in the middle, so pass an odd integer >= 3"
-        )
+    if parameters.integer("n_states", n_states, low=3) % 2 == 0:
+        raise InvalidParameterError(f"n_states is {n_states}: the walk starts in the middle, so pass an odd integer")
     P = 0.5 * (np.eye(n_states, k=1) + np.eye(n_states, k=-1))
     termination_rewards = np.zeros(n_states)
     termination_rewards[[0, -1]] = rewards
@@ -77,15 +76,14 @@ def random_walk(
 
 
 def _features(kind: str, n: int) -> FloatArray:
+    parameters.choice("features", kind, ("tabular", "inverted", "dependent"))
     if kind == "tabular":
         return np.eye(n)
     if kind == "inverted":
         inverted: FloatArray = (1.0 - np.eye(n)) / np.sqrt(n - 1)
         return inverted
-    if kind == "dependent":
-        middle = n // 2
-        state, feature = np.arange(n)[:, None], np.arange(middle + 1)
-        active = (feature <= state) & (feature >= state - middle)
-        dependent: FloatArray = active / np.sqrt(active.sum(axis=1, keepdims=True))
-        return dependent
-    raise InvalidParameterError(f"features is {kind!r}: choose 'tabular', 'inverted' or 'dependent'")
+    middle = n // 2
+    state, feature = np.arange(n)[:, None], np.arange(middle + 1)
+    active = (feature <= state) & (feature >= state - middle)
+    dependent: FloatArray = active / np.sqrt(active.sum(axis=1, keepdims=True))
+    return dependent

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from tlstd import parameters
 from tlstd.container import Saved, State
-from tlstd.estimators import parameters
 from tlstd.estimators.step_sizes import StepSize
 from tlstd.estimators.stepping import SteppingEstimator
+from tlstd.estimators.truncation import TruncatedEstimator
 from tlstd.linalg.batch import Batch, vector_arrays
-from tlstd.linalg.deferred import DeferredSystem
 from tlstd.linalg.moving_weights import MovingWeights
 from tlstd.types import FloatArray, IntArray, Vector
 
 
-class ATD(SteppingEstimator):
+class ATD(TruncatedEstimator, SteppingEstimator):
     """Policy evaluation by preconditioned TD: w ← w + (α_t A_r⁺ + η I) δ_t z_t.
 
     A_r is t-LSTD's truncated approximation of A, from the same buffers and factors as :class:`~tlstd.TLSTD`. The
@@ -69,34 +69,12 @@ class ATD(SteppingEstimator):
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
-        self.rank = parameters.integer("rank", rank, low=0, high=self.n_features, why=" (the number of features)")
         self.eta = parameters.real("eta", eta, low=0.0, high=1e100)
-        self.buffer_size = None if buffer_size is None else parameters.integer("buffer_size", buffer_size)
-        self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
-        self.beta = None if beta is None else parameters.real("beta", beta, low=0.0, high=1.0, open_ends=True)
-        self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
-        self._system = DeferredSystem(
-            self.n_features,
-            self.rank,
-            lambda_=self.lambda_,
-            buffer_size=self.buffer_size,
-            beta=self.beta,
-            replacing=self.trace == "replacing",
-            n_targets=self.n_targets,
-        )
+        self._truncate(rank, smallest_rank=0, buffer_size=buffer_size, rcond=rcond, beta=beta, trace=trace)
         self._weights = MovingWeights(self._system, self.n_targets)
-
-    @property
-    def n_seen(self) -> int:
-        """Number of distinct features seen so far."""
-        return len(self._system.seen)
 
     def _begin(self, ids: IntArray, values: FloatArray) -> None:
         self._weights.begin(ids, values)
-
-    def _admit(self, batch: Batch) -> None:
-        if self.trace == "replacing":
-            self._refuse_dense_replacing(batch)
 
     def _learn(self, batch: Batch) -> None:
         (x_indptr, x_ids, x_vals), rows, (n_indptr, n_ids, n_vals), next_rows = batch.sparse()
@@ -120,9 +98,8 @@ class ATD(SteppingEstimator):
         return self._weights.predict(*vector_arrays(x))
 
     def _state(self) -> State:
-        return {"system": self._system.state(), "weights": self._weights.state()}
+        return {**super()._state(), "weights": self._weights.state()}
 
     def _restore(self, saved: Saved) -> None:
-        self._system.restore(saved.part("system"))
+        super()._restore(saved)
         self._weights.restore(saved.part("weights"))
-        self._check_count(saved, self._system.n_samples)

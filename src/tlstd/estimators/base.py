@@ -10,9 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse as sp
 
-from tlstd import container
+from tlstd import container, parameters
 from tlstd.errors import CapacityError, InvalidInputError, StateError, TlstdError
-from tlstd.estimators import parameters
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.types import (
     MAX_MAGNITUDE,

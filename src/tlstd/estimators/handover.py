@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError, StateError
-from tlstd.estimators import parameters
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.linalg.batch import Batch
@@ -91,9 +91,7 @@ class Handover(LinearEstimator):
                 f"after is {after!r} and settled is {settled!r}: pass exactly one of them, the rule for handing over"
             )
         self.after = None if after is None else parameters.integer("after", after)
-        self.settled = (
-            None if settled is None else parameters.real("settled", settled, low=0.0, high=1e100, open_ends=True)
-        )
+        self.settled = None if settled is None else parameters.positive("settled", settled, high=1e100)
         if self.settled is not None and self.n_targets > 1:
             raise InvalidParameterError(
                 f"settled looks at one solution but there are n_targets={self.n_targets}, which would settle at "

@@ -7,9 +7,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
-from tlstd.estimators import parameters
 from tlstd.estimators.step_sizes import StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import ilstd as kernels

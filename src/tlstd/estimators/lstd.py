@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
-from tlstd.estimators import parameters
 from tlstd.estimators.base import LinearEstimator
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.normal_system import NormalSystem
@@ -82,7 +82,7 @@ class LSTD(LinearEstimator):
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.tikhonov = parameters.real("tikhonov", tikhonov, low=0.0, high=1e100)
         self.initial_diagonal = parameters.real("initial_diagonal", initial_diagonal, low=1e-100, high=1e100)
-        self.beta = None if beta is None else parameters.real("beta", beta, low=0.0, high=1.0, open_ends=True)
+        self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
         self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
         self.memory_limit = parameters.integer("memory_limit", memory_limit)
         if self.solver == "recursive" and self.tikhonov > 0.0:

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tlstd import parameters
 from tlstd.errors import InvalidParameterError, StateError
-from tlstd.estimators import parameters
 from tlstd.types import FloatArray
 
 _LARGEST = 1e100
@@ -29,7 +29,7 @@ class Constant:
     alpha: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", _positive("step_size", self.alpha))
+        object.__setattr__(self, "alpha", parameters.positive("step_size", self.alpha, high=_LARGEST))
 
     def values(self, first: int, count: int) -> FloatArray:
         """α of ``count`` updates, (count,)."""
@@ -65,7 +65,7 @@ class Decay:
     n0: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha0", _positive("alpha0", self.alpha0))
+        object.__setattr__(self, "alpha0", parameters.positive("alpha0", self.alpha0, high=_LARGEST))
         object.__setattr__(self, "n0", parameters.real("n0", self.n0, low=0.0, high=_LARGEST))
 
     def values(self, first: int, count: int) -> FloatArray:
@@ -124,10 +124,6 @@ def as_schedule(step_size: StepSize) -> Schedule:
             f"step_size is {step_size!r}: pass a number, Decay(alpha0, n0) or a function of the update's number"
         )
     return Function(step_size)
-
-
-def _positive(name: str, value: object) -> float:
-    return parameters.real(name, value, low=0.0, high=_LARGEST, open_ends=True)
 
 
 def plain_step_size(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlstd.estimators import parameters
+from tlstd import parameters
 from tlstd.estimators.step_sizes import StepSize
 from tlstd.estimators.td_family import TDFamily
 from tlstd.linalg.batch import Batch

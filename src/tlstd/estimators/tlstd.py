@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.container import Saved, State
-from tlstd.estimators import parameters
-from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.truncation import TruncatedEstimator
 from tlstd.linalg.batch import Batch, vector_arrays
-from tlstd.linalg.deferred import DeferredSystem, Solution
+from tlstd.linalg.deferred import Solution
 from tlstd.types import FloatArray, IntArray, Vector
 
 
-class TLSTD(LinearEstimator):
+class TLSTD(TruncatedEstimator):
     """Least-squares policy evaluation in O(d·rank) memory: the paper's Algorithm 1, corrected and deferred.
 
     Keeps A ≈ U diag(σ) Vᵀ of the averaged LSTD(λ) matrix A = (1/T) Σ z_t d_tᵀ over the features seen so far, and all of
@@ -73,26 +71,8 @@ class TLSTD(LinearEstimator):
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
-        self.rank = parameters.integer("rank", rank, high=self.n_features, why=" (the number of features)")
-        self.buffer_size = None if buffer_size is None else parameters.integer("buffer_size", buffer_size)
-        self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
-        self.beta = None if beta is None else parameters.real("beta", beta, low=0.0, high=1.0, open_ends=True)
-        self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
-        self._system = DeferredSystem(
-            self.n_features,
-            self.rank,
-            lambda_=self.lambda_,
-            buffer_size=self.buffer_size,
-            beta=self.beta,
-            replacing=self.trace == "replacing",
-            n_targets=self.n_targets,
-        )
+        self._truncate(rank, buffer_size=buffer_size, rcond=rcond, beta=beta, trace=trace)
         self._coordinates: Solution | None = None
-
-    @property
-    def n_seen(self) -> int:
-        """Number of distinct features seen so far (each has a row in both factors)."""
-        return len(self._system.seen)
 
     @property
     def singular_values(self) -> FloatArray:
@@ -118,10 +98,6 @@ class TLSTD(LinearEstimator):
         """max(max|UᵀU - I|, max|VᵀV - I|) of the stored factors. O(seen·rank²)."""
         return self._system.factors.orthogonality_error()
 
-    def _admit(self, batch: Batch) -> None:
-        if self.trace == "replacing":
-            self._refuse_dense_replacing(batch)
-
     def _learn(self, batch: Batch) -> None:
         self._coordinates = None
         self._system.append(batch)
@@ -142,10 +118,3 @@ class TLSTD(LinearEstimator):
             return np.zeros(self.n_targets)
         indices, values = vector_arrays(x)
         return self._system.predict(self._read(), indices, values)
-
-    def _state(self) -> State:
-        return {"system": self._system.state()}
-
-    def _restore(self, saved: Saved) -> None:
-        self._system.restore(saved.part("system"))
-        self._check_count(saved, self._system.n_samples)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tlstd import parameters
 from tlstd.domains.base import Domain
 from tlstd.domains.policies import Policy, PolicyFunction, as_policy
 from tlstd.errors import InvalidParameterError
@@ -123,8 +124,7 @@ def rollout_values(
     True
     """
     rule, discount, horizon = _settings(domain, policy, gamma, tolerance)
-    if isinstance(n_rollouts, bool) or not isinstance(n_rollouts, (int, np.integer)) or n_rollouts < 2:
-        raise InvalidParameterError(f"n_rollouts is {n_rollouts!r}: pass an integer >= 2, for a standard error")
+    parameters.integer("n_rollouts", n_rollouts, low=2, why=", for a standard error")
     checked = domain.check_states(states)
     mean, square = np.zeros(len(checked)), np.zeros(len(checked))  # square: sum of squared deviations from the mean
     n_cut = 0
@@ -150,18 +150,15 @@ def _settings(
 ) -> tuple[Policy, float, int]:
     """Policy, discount and number of steps, checked."""
     rule = domain.policy() if policy is None else as_policy(policy)
-    discount = domain.gamma if gamma is None else gamma
-    if not 0.0 <= discount <= 1.0:
-        raise InvalidParameterError(f"gamma is {gamma!r}: the discount lies in [0, 1]")
-    if not tolerance > 0.0:
-        raise InvalidParameterError(f"tolerance is {tolerance!r}: pass a positive number")
+    discount = parameters.real("gamma", domain.gamma if gamma is None else gamma, low=0.0, high=1.0)
+    parameters.real("tolerance", tolerance, low=0.0, open_low=True)
     if discount == 1.0:
         if domain.continuing:
             raise InvalidParameterError(f"gamma is 1 but {domain.name} never ends: use gamma < 1")
         return rule, 1.0, UNDISCOUNTED_STEPS
     share = tolerance * (1.0 - discount) / domain.reward_bound if domain.reward_bound > 0.0 else 1.0
     horizon = 1 if discount == 0.0 or share >= 1.0 else max(1, math.ceil(math.log(share) / math.log(discount)))
-    return rule, float(discount), horizon
+    return rule, discount, horizon
 
 
 def _returns(

@@ -20,6 +20,7 @@ from tlstd.estimators.td import TD
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.estimators.true_online_td import TrueOnlineTD
 from tlstd.evaluation import true_values
+from tlstd.experiments.figures import new_figure, save
 from tlstd.features.rbf import RBF
 from tlstd.linalg.threads import one_thread
 from tlstd.streams.simulated import record
@@ -98,12 +99,8 @@ def table(results: list[Result]) -> Table:
 
 def draw(results: list[Result], truth: FloatArray, path: Path) -> None:
     """Write the figure: the true values, what three of the methods make of them, and the learning curves."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 5, figsize=(15, 3.2), layout="constrained", width_ratios=[1, 1, 1, 1, 1.7])
+    figure = new_figure(15, 3.2)
+    axes = figure.subplots(1, 5, width_ratios=[1, 1, 1, 1, 1.7])
     pictures = [("true values", truth), *((r.name, r.values) for r in results if r.name in PICTURES)]
     extent = (CAR.low[0], CAR.goal, CAR.low[1], CAR.high[1])
     for axis, (name, values) in zip(axes, pictures, strict=False):
@@ -123,6 +120,4 @@ def draw(results: list[Result], truth: FloatArray, path: Path) -> None:
     axes[4].minorticks_off()
     axes[4].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes[4].spines[["top", "right"]].set_visible(False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    save(figure, path)

@@ -7,13 +7,13 @@ The picture of ``docs/features.md``; nothing in it is measured.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tlstd.experiments.figures import new_figure, output_folder, save
 from tlstd.features.fourier import Fourier
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
@@ -26,12 +26,7 @@ CURVE_COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73")
 
 def draw(path: Path) -> None:
     """Write the figure: tilings 0 and 1 with their indices, both with one state; below, an RBF and a Fourier basis."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure: Any = plt.figure(figsize=(11, 7.4), layout="constrained")
+    figure: Any = new_figure(11, 7.4)
     top, bottom = figure.subfigures(2, 1, height_ratios=(1.15, 1.0))
     axes = top.subplots(1, 3)
     for tiling in range(2):
@@ -42,9 +37,7 @@ def draw(path: Path) -> None:
     _draw_rbf(rbf)
     _draw_cosines(cosines)
     _draw_planes(right)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    save(figure, path)
 
 
 def _edges(tiling: int) -> list[Any]:
@@ -184,9 +177,7 @@ def _draw_planes(figure: Any) -> None:
 
 def main(report: Callable[[str], None] = print) -> None:
     """Draw ``tile_coding.png`` into a folder."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder for the figure")
-    path = parser.parse_args().out / "tile_coding.png"
+    path = output_folder(__doc__) / "tile_coding.png"
     draw(path)
     report(f"{path}: the state {STATE} has the active tiles {CODER.indices([STATE])[0].tolist()}")
 

@@ -7,7 +7,6 @@ Each is fed the same stream; recorded are the loss of orthogonality max|UᵀU - 
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import TypeAlias
@@ -17,6 +16,7 @@ import numpy as np
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.evaluation import true_values
+from tlstd.experiments.figures import new_figure, output_folder, save
 from tlstd.features.rbf import RBF
 from tlstd.linalg.reference import ReferenceTLSTD
 from tlstd.streams.simulated import record
@@ -74,11 +74,6 @@ def _feed(model: ReferenceTLSTD, steps: Transitions) -> None:
 
 def draw(curves: dict[str, Curve], path: Path) -> None:
     """Two panels: orthogonality and error along the stream."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
     styles = {
         "printed, k=r": ("#E69F00", "-"),
         "printed, k=1": ("#D55E00", "-"),
@@ -86,7 +81,8 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
         "corrected, k=1": ("#009E73", "--"),
         "TLSTD": ("#0072B2", ":"),
     }
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.3), layout="constrained")
+    figure = new_figure(9, 3.3)
+    axes = figure.subplots(1, 2)
     for name, curve in curves.items():
         colour, style = styles[name]
         for axis, quantity in zip(axes, ("orthogonality", "rmse"), strict=True):
@@ -97,16 +93,12 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
         axis.set_xlabel("samples")
         axis.spines[["top", "right"]].set_visible(False)
     axes[1].legend(frameon=False, fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    save(figure, path)
 
 
 def main() -> None:
     """Run, write ``printed_algorithms.json`` and ``.png``, and say what came out."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder for figure and numbers")
-    folder = parser.parse_args().out
+    folder = output_folder(__doc__)
     curves = run()
     for name, curve in curves.items():
         last = {quantity: values[-1] for quantity, values in curve.items()}

@@ -9,7 +9,6 @@ stream that comes from the left half of the state space for 5,000 steps and from
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ import numpy as np
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.tlstd import TLSTD
+from tlstd.experiments.figures import new_figure, output_folder, save
 from tlstd.features.combine import FeatureMap
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
@@ -108,12 +108,8 @@ def _compare(ids: IntArray, A: FloatArray, model: TLSTD, rank: int) -> tuple[flo
 
 def draw(curves: list[tuple[Settings, dict[str, list[float]]]], path: Path) -> None:
     """Two panels: the steady streams, and the streams that change."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.3), layout="constrained")
+    figure = new_figure(9, 3.3)
+    axes = figure.subplots(1, 2)
     colours = {"tiles": "#0072B2", "RBFs": "#D55E00"}
     for settings, curve in curves:
         axis = axes[int(settings.change_at is not None)]
@@ -134,16 +130,12 @@ def draw(curves: list[tuple[Settings, dict[str, list[float]]]], path: Path) -> N
         axis.locator_params(axis="x", nbins=5)
         axis.legend(frameon=False, fontsize=8)
         axis.spines[["top", "right"]].set_visible(False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    save(figure, path)
 
 
 def main(report: Callable[[str], None] = print) -> None:
     """Run all curves, write ``reorientation.json`` and ``reorientation.png``, and say what came out."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder for figure and numbers")
-    folder = parser.parse_args().out
+    folder = output_folder(__doc__)
     curves = []
     for settings in CURVES:
         curve = run(settings)

@@ -9,7 +9,6 @@ error after the last sample.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -25,6 +24,7 @@ from tlstd.estimators.step_sizes import Decay
 from tlstd.estimators.td import TD
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.evaluation import true_values
+from tlstd.experiments.figures import new_figure, output_folder, save
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record
 from tlstd.types import FloatArray
@@ -88,12 +88,8 @@ def _half_width(curves: FloatArray) -> FloatArray:
 
 def draw(results: dict[str, tuple[float | None, FloatArray]], path: Path) -> None:
     """One panel: errors against samples, mean and 95% interval over seeds."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+    figure = new_figure(5.5, 3.6)
+    axis = figure.subplots()
     colours = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "0.35")
     for (name, (step_size, curves)), colour, marker in zip(results.items(), colours, "soD^v", strict=True):
         mean, half = curves.mean(axis=0), _half_width(curves)
@@ -107,16 +103,12 @@ def draw(results: dict[str, tuple[float | None, FloatArray]], path: Path) -> Non
     axis.set_title(f"Mountain Car, 1,000 tiles, rank {RANK}, λ={LAMBDA:g}", fontsize=10)
     axis.legend(frameon=False, fontsize=8)
     axis.spines[["top", "right"]].set_visible(False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    save(figure, path)
 
 
 def main() -> None:
     """Run everything (about 15 minutes), write ``truncation_bias.json`` and ``.png``, and say what came out."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder for figure and numbers")
-    folder = parser.parse_args().out
+    folder = output_folder(__doc__)
     results = run()
     draw(results, folder / "truncation_bias.png")
     text = {

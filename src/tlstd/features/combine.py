@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.types import FloatArray, IntArray, Matrix, SparseVector, Vector
 
@@ -135,10 +136,8 @@ class StateAction:
 
     def __init__(self, features: FeatureMap, n_actions: int) -> None:
         _check_map(features)
-        if isinstance(n_actions, (bool, np.bool_)) or not isinstance(n_actions, (int, np.integer)) or n_actions < 1:
-            raise InvalidParameterError(f"n_actions is {n_actions!r}: pass an integer >= 1")
         self.features = features
-        self.n_actions = int(n_actions)
+        self.n_actions = parameters.integer("n_actions", n_actions)
         self.n_features = _checked_size(self.n_actions * features.n_features, f"n_actions={n_actions!r}")
 
     def encode(self, state: ArrayLike, action: int) -> SparseVector:

@@ -8,8 +8,11 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd.errors import CapacityError, InvalidInputError, InvalidParameterError
+from tlstd import parameters
+from tlstd.errors import CapacityError
+from tlstd.features.states import as_box, as_counts, as_state, as_states
 from tlstd.types import FloatArray, IntArray
+from tlstd.validation import locked
 
 MAX_FEATURES = 10**7
 """Largest number of features that is built: one dense vector then takes 80 MB."""
@@ -77,37 +80,30 @@ class Fourier:
         max_coupling: int | None = None,
         bias: bool = True,
     ) -> None:
-        self.low, self.high = _box(low, high)
-        self.order = _order(order, self.low.size)
-        if max_coupling is not None and not (_is_count(max_coupling) and max_coupling <= self.low.size):
-            raise InvalidParameterError(
-                f"max_coupling is {max_coupling!r}: pass an integer from 1 to {self.low.size}, the number of "
-                "dimensions, or leave it out"
-            )
-        self.max_coupling = None if max_coupling is None else int(max_coupling)
+        self.low, self.high = as_box(low, high)
+        self.order = as_counts("order", order, self.low.size)
+        coupling = self.low.size
+        if max_coupling is not None:
+            coupling = parameters.integer("max_coupling", max_coupling, high=coupling, why=", the number of dimensions")
+        self.max_coupling = None if max_coupling is None else coupling
         self.bias = bool(bias)
-        coupling = self.low.size if self.max_coupling is None else self.max_coupling
         count = _count(self.order, coupling)
         if count > MAX_FEATURES:
             raise CapacityError(
                 f"order={order!r} in {self.low.size} dimensions with max_coupling={max_coupling!r} makes {count} "
                 f"features, more than {MAX_FEATURES}: use a lower order or max_coupling"
             )
-        self.coefficients = _coefficients(self.order, coupling)[0 if self.bias else 1 :]
-        self.coefficients.flags.writeable = False
+        self.coefficients = locked(_coefficients(self.order, coupling)[0 if self.bias else 1 :])
         self.n_features = len(self.coefficients)
 
     def encode(self, state: ArrayLike) -> FloatArray:
         """Features of one state (D,), shape (n_features,)."""
-        array = np.asarray(state, dtype=np.float64)
-        if array.shape != self.low.shape:
-            raise InvalidInputError(f"the state has shape {array.shape}: pass {self.low.shape}, or use encode_many")
-        features: FloatArray = self.encode_many(array[None])[0]
+        features: FloatArray = self.encode_many(as_state(state, self.low.size))[0]
         return features
 
     def encode_many(self, states: ArrayLike) -> FloatArray:
         """Features of states (N, D), shape (N, n_features)."""
-        u = (_as_states(states, self.low.size).clip(self.low, self.high) - self.low) / (self.high - self.low)
+        u = (as_states(states, self.low.size).clip(self.low, self.high) - self.low) / (self.high - self.low)
         multiple = np.zeros((len(u), self.n_features))
         for i in range(self.low.size):  # not u @ coefficientsᵀ, whose rounding depends on the number of states
             multiple += u[:, i, None] * self.coefficients[:, i]
@@ -141,40 +137,3 @@ def _coefficients(order: tuple[int, ...], coupling: int) -> IntArray:
                     row[i] = value
                 rows.append(row)
     return np.array(sorted(rows), dtype=np.int64)
-
-
-def _box(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return read-only copies of the corners, checked."""
-    bottom, top = np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
-    if bottom.ndim != 1 or bottom.size == 0 or bottom.shape != top.shape:
-        raise InvalidParameterError(f"low and high have shapes {bottom.shape} and {top.shape}: pass (D,) for both")
-    with np.errstate(over="ignore", invalid="ignore"):
-        good = np.isfinite(top - bottom) & (bottom < top)
-    if not good.all():
-        i = int(np.flatnonzero(~good)[0])
-        raise InvalidParameterError(
-            f"low[{i}] is {bottom[i]} and high[{i}] is {top[i]}: the box needs a finite range with low < high"
-        )
-    bottom.flags.writeable = top.flags.writeable = False
-    return bottom, top
-
-
-def _order(value: int | Sequence[int], n_dimensions: int) -> tuple[int, ...]:
-    orders = tuple(value) if isinstance(value, (Sequence, np.ndarray)) else (value,) * n_dimensions
-    if len(orders) != n_dimensions or not all(_is_count(order) for order in orders):
-        raise InvalidParameterError(f"order is {value!r}: pass an integer >= 1, or {n_dimensions} of them")
-    return tuple(int(order) for order in orders)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)) and bool(value >= 1)
-
-
-def _as_states(states: ArrayLike, n_dimensions: int) -> FloatArray:
-    array = np.asarray(states, dtype=np.float64)
-    if array.ndim != 2 or array.shape[1] != n_dimensions:
-        raise InvalidInputError(f"states have shape {array.shape}: pass (N, {n_dimensions})")
-    if np.isnan(array).any():
-        row = int(np.flatnonzero(np.isnan(array).any(axis=1))[0])
-        raise InvalidInputError(f"state {row} is {array[row].tolist()}: clean or drop states that are not a number")
-    return array

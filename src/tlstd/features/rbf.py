@@ -9,8 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd import parameters
+from tlstd.errors import InvalidParameterError
+from tlstd.features.states import as_box, as_counts, as_state, as_states
 from tlstd.types import FloatArray
+from tlstd.validation import locked
 
 
 class RBF:
@@ -74,15 +77,13 @@ class RBF:
         bias: bool = False,
         convention: Literal["paper", "gaussian"] = "paper",
     ) -> None:
-        self.low, self.high = _box(low, high)
-        self.grid = _grid(grid, self.low.size)
+        self.low, self.high = as_box(low, high)
+        self.grid = as_counts("grid", grid, self.low.size, low=2, why=" (both edges have centres)")
         self.width = _width(width, self.low.size)
         self.bias = bool(bias)
-        if convention not in ("paper", "gaussian"):
-            raise InvalidParameterError(
-                f'convention is {convention!r}: pass "paper" (no ½ in the exponent) or "gaussian" (with ½)'
-            )
-        self.convention = convention
+        self.convention = parameters.choice(
+            "convention", convention, ("paper", "gaussian"), why=" (without or with ½ in the exponent)"
+        )
         self.n_features = math.prod(self.grid) + self.bias
         self._axes = [np.linspace(a, b, n) for a, b, n in zip(self.low, self.high, self.grid, strict=True)]
 
@@ -93,15 +94,12 @@ class RBF:
 
     def encode(self, state: ArrayLike) -> FloatArray:
         """Features of one state (D,), shape (n_features,)."""
-        array = np.asarray(state, dtype=np.float64)
-        if array.shape != self.low.shape:
-            raise InvalidInputError(f"the state has shape {array.shape}: pass {self.low.shape}, or use encode_many")
-        features: FloatArray = self.encode_many(array[None])[0]
+        features: FloatArray = self.encode_many(as_state(state, self.low.size))[0]
         return features
 
     def encode_many(self, states: ArrayLike) -> FloatArray:
         """Features of states (N, D), shape (N, n_features)."""
-        array = _as_states(states, self.low.size).clip(self.low, self.high)
+        array = as_states(states, self.low.size).clip(self.low, self.high)
         encoded = np.empty((len(array), self.n_features))
         product = np.ones((len(array), 1))
         scale = self.width * (self.high - self.low)
@@ -119,31 +117,6 @@ class RBF:
         return f"RBF({grid} centres, {width}, bias={self.bias}: {self.n_features} features)"
 
 
-def _box(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return read-only copies of the corners, checked."""
-    bottom, top = np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
-    if bottom.ndim != 1 or bottom.size == 0 or bottom.shape != top.shape:
-        raise InvalidParameterError(f"low and high have shapes {bottom.shape} and {top.shape}: pass (D,) for both")
-    good = np.isfinite(bottom) & np.isfinite(top) & (bottom < top)
-    if not good.all():
-        i = int(np.flatnonzero(~good)[0])
-        raise InvalidParameterError(
-            f"low[{i}] is {bottom[i]} and high[{i}] is {top[i]}: the box needs finite bounds with low < high"
-        )
-    bottom.flags.writeable = top.flags.writeable = False
-    return bottom, top
-
-
-def _grid(value: int | Sequence[int], n_dimensions: int) -> tuple[int, ...]:
-    counts = tuple(value) if isinstance(value, (Sequence, np.ndarray)) else (value,) * n_dimensions
-    whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, (bool, np.bool_)) and n >= 2 for n in counts)
-    if len(counts) != n_dimensions or not whole:
-        raise InvalidParameterError(
-            f"grid is {value!r}: pass an integer >= 2 (both edges have centres), or {n_dimensions} of them"
-        )
-    return tuple(int(n) for n in counts)
-
-
 def _width(value: float | Sequence[float], n_dimensions: int) -> FloatArray:
     width = np.array(value, dtype=np.float64)
     if width.ndim == 0:
@@ -152,15 +125,4 @@ def _width(value: float | Sequence[float], n_dimensions: int) -> FloatArray:
         raise InvalidParameterError(
             f"width is {value!r}: pass a positive fraction of the range, or {n_dimensions} of them"
         )
-    width.flags.writeable = False
-    return width
-
-
-def _as_states(states: ArrayLike, n_dimensions: int) -> FloatArray:
-    array = np.asarray(states, dtype=np.float64)
-    if array.ndim != 2 or array.shape[1] != n_dimensions:
-        raise InvalidInputError(f"states have shape {array.shape}: pass (N, {n_dimensions})")
-    if np.isnan(array).any():
-        row = int(np.flatnonzero(np.isnan(array).any(axis=1))[0])
-        raise InvalidInputError(f"state {row} is {array[row].tolist()}: clean or drop states that are not a number")
-    return array
+    return locked(width)

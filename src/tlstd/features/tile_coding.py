@@ -9,8 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.types import FloatArray, IntArray, SparseVector
+from tlstd import parameters
+from tlstd.errors import InvalidParameterError
+from tlstd.features.states import as_box, as_counts, as_state, as_states, not_a_number
+from tlstd.types import IntArray, SparseVector
 
 
 class TileCoder:
@@ -96,15 +98,11 @@ class TileCoder:
         bias: bool = False,
         hash_size: int | None = None,
     ) -> None:
-        self.low, self.high = _box(low, high)
-        self.tiles = _per_dimension(tiles, "tiles", self.low.size)
-        if not _is_count(tilings):
-            raise InvalidParameterError(f"tilings is {tilings!r}: pass an integer >= 1")
-        if hash_size is not None and not (_is_count(hash_size) and hash_size < 2**63 - 1):
-            raise InvalidParameterError(f"hash_size is {hash_size!r}: pass an integer from 1 to 2**63 - 2")
-        self.tilings = int(tilings)
+        self.low, self.high = as_box(low, high)
+        self.tiles = as_counts("tiles", tiles, self.low.size)
+        self.tilings = parameters.integer("tilings", tilings)
         self.bias = bool(bias)
-        self.hash_size = None if hash_size is None else int(hash_size)
+        self.hash_size = None if hash_size is None else parameters.integer("hash_size", hash_size, high=2**63 - 2)
         self.n_active = self.tilings + self.bias
         if self.hash_size is None:
             self.n_features = self.tilings * math.prod(self.tiles) + self.bias
@@ -129,7 +127,8 @@ class TileCoder:
         """
         from tlstd.kernels import tiles as kernels  # here, so that making a coder does not load numba
 
-        array = _as_states(states, self.low.size)
+        # C-ordered and writeable, the one kind that is compiled for; the kernel looks for NaN on its way
+        array = np.require(as_states(states, self.low.size, with_nan=True), requirements=["C", "W"])
         index = np.empty((len(array), self.n_active), dtype=np.int64)
         index[:, self.tilings :] = self.n_features - 1
         if self.hash_size is None:
@@ -139,12 +138,12 @@ class TileCoder:
                 array, self.low, self.high, self._counts, self.tilings, self.hash_size, index
             )
         if bad >= 0:
-            raise InvalidInputError(f"state {bad} is {array[bad].tolist()}: a state that is not a number has no tile")
+            raise not_a_number(array, bad)
         return index
 
     def encode(self, state: ArrayLike) -> SparseVector:
         """Features of one state (D,)."""
-        index = self.indices(_as_state(state, self.low.size))[0]
+        index = self.indices(as_state(state, self.low.size))[0]
         return SparseVector(index, np.ones(self.n_active), self.n_features)
 
     def encode_many(self, states: ArrayLike) -> sp.csr_array:
@@ -164,45 +163,3 @@ class TileCoder:
         tiles = "×".join(str(n) for n in self.tiles)
         hashed = "" if self.hash_size is None else f", hash_size={self.hash_size}"
         return f"TileCoder({self.tilings} tilings of {tiles}{hashed}, bias={self.bias}: {self.n_features} features)"
-
-
-def _box(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return read-only copies of the corners, checked."""
-    bottom, top = np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
-    if bottom.ndim != 1 or bottom.size == 0 or bottom.shape != top.shape:
-        raise InvalidParameterError(f"low and high have shapes {bottom.shape} and {top.shape}: pass (D,) for both")
-    with np.errstate(over="ignore", invalid="ignore"):
-        good = np.isfinite(top - bottom) & (bottom < top)
-    if not good.all():
-        i = int(np.flatnonzero(~good)[0])
-        raise InvalidParameterError(
-            f"low[{i}] is {bottom[i]} and high[{i}] is {top[i]}: the box needs a finite range with low < high"
-        )
-    bottom.flags.writeable = top.flags.writeable = False
-    return bottom, top
-
-
-def _per_dimension(value: int | Sequence[int], name: str, n_dimensions: int) -> tuple[int, ...]:
-    counts = tuple(value) if isinstance(value, (Sequence, np.ndarray)) else (value,) * n_dimensions
-    if len(counts) != n_dimensions or not all(_is_count(count) for count in counts):
-        raise InvalidParameterError(f"{name} is {value!r}: pass an integer >= 1, or {n_dimensions} of them")
-    return tuple(int(count) for count in counts)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)) and bool(value >= 1)
-
-
-def _as_state(state: ArrayLike, n_dimensions: int) -> FloatArray:
-    array = np.asarray(state, dtype=np.float64)
-    if array.shape != (n_dimensions,):
-        raise InvalidInputError(f"the state has shape {array.shape}: pass ({n_dimensions},), or use encode_many")
-    return array[None]
-
-
-def _as_states(states: ArrayLike, n_dimensions: int) -> FloatArray:
-    """Return states as a C-ordered, writeable array (the one kind that is compiled for), not searched for NaN."""
-    array = np.asarray(states, dtype=np.float64)
-    if array.ndim != 2 or array.shape[1] != n_dimensions:
-        raise InvalidInputError(f"states have shape {array.shape}: pass (N, {n_dimensions})")
-    return np.require(array, requirements=["C", "W"])

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.combine import FeatureMap
 from tlstd.streams.simulated import trace_discounts
 from tlstd.types import FloatArray, Transitions
+from tlstd.validation import as_ratio
 
 if TYPE_CHECKING:
     from gymnasium import Env
     from gymnasium.vector import VectorEnv
+
+_MODES = ("NextStep", "SameStep", "Disabled")  # the values of Gymnasium's AutoresetMode, which 1.0 does not have
 
 
 def from_gymnasium(
@@ -29,9 +34,10 @@ def from_gymnasium(
 ) -> Transitions:
     """Step an environment and record exactly ``n_steps`` transitions, ready for ``update_many``.
 
-    Termination does not bootstrap; truncation, by a time limit or by the end of the recording, does. Of a vector
-    environment, the steps of each sub-environment are laid one after another, with the trace cut where they join; rows
-    by which environments reset themselves are dropped (all of Gymnasium's autoreset modes are understood).
+    The environment is reset first. Termination does not bootstrap; truncation, by a time limit or by the end of the
+    recording, does. Of a vector environment, the steps of each sub-environment are laid one after another, with the
+    trace cut where they join; rows by which environments reset themselves are dropped (all of Gymnasium's autoreset
+    modes are understood; an environment that states none is taken for ``NEXT_STEP``, as in Gymnasium 1.0).
 
     Parameters
     ----------
@@ -40,12 +46,13 @@ def from_gymnasium(
     policy : function from an observation to an action, or None for random actions
         Of a vector environment, from all observations to all actions.
     features : FeatureMap
-        Encodes observations, flattened to float64.
+        Encodes observations, flattened to float64; a number becomes an array of one.
     n_steps : int >= 1
         Of all sub-environments together.
     gamma : float in [0, 1]
-    seed : int, optional
-        Passed to the first ``reset``, and to the action space if it is the policy.
+    seed : int >= 0, optional
+        Passed to the first ``reset``. Random actions are drawn from another one, derived from it: with the same, they
+        would repeat the random numbers of the environment.
     ratio : function from observation and action to the importance ratio, optional
         For off-policy evaluation: the probability of the action under the policy to evaluate, divided by that under
         ``policy``, which acts. Of a vector environment, an array of them.
@@ -53,7 +60,16 @@ def from_gymnasium(
     Returns
     -------
     Transitions
-        Memory: one feature vector per observation.
+        Each observation is encoded and its features are stored once.
+
+    Notes
+    -----
+    Costs a few microseconds per step on top of the environment. Observations wait as float64 until the end, when all of
+    them are encoded at once.
+
+    Environments may write all their observations into one array. Only a vector environment of such in the mode
+    ``SAME_STEP`` is of no use: in it Gymnasium itself overwrites the final observation of an episode by the first of
+    the next.
 
     Example
     -------
@@ -67,116 +83,153 @@ def from_gymnasium(
     >>> model.n_updates
     500
     """
+    from gymnasium import Env
     from gymnasium.vector import VectorEnv
 
-    if isinstance(n_steps, (bool, np.bool_)) or not isinstance(n_steps, (int, np.integer)) or n_steps < 1:
+    if not isinstance(env, (Env, VectorEnv)):
+        raise InvalidParameterError(f"env is {env!r}: pass a Gymnasium environment, e.g. gymnasium.make('CartPole-v1')")
+    many = isinstance(env, VectorEnv)
+    _check_space(getattr(env, "single_observation_space" if many else "observation_space", None), many)
+    if policy is not None and not callable(policy):
+        raise InvalidParameterError(f"policy is {policy!r}: pass a function from an observation to an action, or None")
+    if not callable(getattr(features, "encode_many", None)):
+        raise InvalidParameterError(f"features is {features!r}: pass a feature map, e.g. tlstd.TileCoder(...)")
+    if not _is_integer(n_steps) or n_steps < 1:
         raise InvalidParameterError(f"n_steps is {n_steps!r}: pass an integer >= 1")
-    if not 0.0 <= gamma <= 1.0:
+    if not isinstance(gamma, (int, float, np.integer, np.floating)) or not 0.0 <= gamma <= 1.0:
         raise InvalidParameterError(f"gamma is {gamma!r}: the discount lies in [0, 1]")
-    if policy is None:
-        env.action_space.seed(seed)
+    if seed is not None and (not _is_integer(seed) or seed < 0):
+        raise InvalidParameterError(f"seed is {seed!r}: pass an integer >= 0, or None")
+    if ratio is not None and not callable(ratio):
+        raise InvalidParameterError(f"ratio is {ratio!r}: pass a function of observation and action, or None")
+
+    start = None if seed is None else int(seed)
+    act = _random(env, start) if policy is None else policy
     if isinstance(env, VectorEnv):
-        logs = _from_many(env, policy or (lambda _: env.action_space.sample()), int(n_steps), seed, ratio)
+        logs = _from_many(env, act, features, int(n_steps), start, ratio)
     else:
-        logs = [_from_one(env, policy or (lambda _: env.action_space.sample()), int(n_steps), seed, ratio)]
+        logs = [_from_one(env, act, features, int(n_steps), start, ratio)]
     return _join(logs, features, float(gamma))
 
 
 class _Log:
-    """What one environment did."""
+    """What one environment did: its observations end to end, those of each episode with the final one."""
 
-    def __init__(self) -> None:
-        self.states: list[FloatArray] = []
-        self.rows: list[int] = []
-        self.rewards: list[float] = []
-        self.terminated: list[bool] = []
-        self.ends: list[bool] = []
-        self.rhos: list[float] = []
-        self._begins = True
+    def __init__(self, size: int) -> None:
+        self.size = size  # of an observation
+        self.observations = array("d")
+        self.rewards = array("d")
+        self.rhos = array("d")
+        self.terminated = bytearray()
+        self.ends = bytearray()
+        self._inside = False
 
     def begin(self, observation: Any) -> None:
-        """An episode starts here."""
-        if not self._begins:
-            return
-        self.states.append(_flat(observation))
-        self._begins = False
+        """An episode starts here, unless one is under way."""
+        if not self._inside:
+            self._see(observation)
+            self._inside = True
 
-    def step(self, observation: Any, reward: Any, terminated: Any, truncated: Any, rho: Any) -> None:
+    def step(self, observation: Any, reward: Any, terminated: Any, truncated: Any, rho: float) -> None:
         """A step led to ``observation``."""
-        self.rows.append(len(self.states) - 1)
-        self.states.append(_flat(observation))
-        self.rewards.append(float(reward))
+        self._see(observation)
+        self.rewards.append(_number(reward, "the reward"))
+        self.rhos.append(rho)
         self.terminated.append(bool(terminated))
-        self.ends.append(bool(terminated or truncated))
-        self.rhos.append(float(rho))
-        self._begins = self.ends[-1]
+        self.ends.append(bool(terminated) or bool(truncated))
+        self._inside = not self.ends[-1]
+
+    def _see(self, observation: Any) -> None:
+        flat = _flat(observation)
+        if flat.size != self.size:
+            raise InvalidInputError(
+                f"an observation has {flat.size} numbers and the first one had {self.size}: the observations of an "
+                "environment have one shape"
+            )
+        self.observations.frombytes(flat.tobytes())
+
+
+def _random(env: Env[Any, Any] | VectorEnv[Any, Any, Any], seed: int | None) -> Callable[[Any], Any]:
+    """The policy of random actions, whose space is seeded only if there is a seed."""
+    if seed is not None:
+        env.action_space.seed(int(np.random.SeedSequence(seed).spawn(1)[0].generate_state(1)[0]))
+    return lambda _: env.action_space.sample()
 
 
 def _from_one(
     env: Env[Any, Any],
     policy: Callable[[Any], Any],
+    features: FeatureMap,
     n_steps: int,
     seed: int | None,
     ratio: Callable[[Any, Any], Any] | None,
 ) -> _Log:
-    log = _Log()
     observation, _ = env.reset(seed=seed)
+    log = _Log(_check_features(features, observation))
+    ended = False
     for _ in range(n_steps):
-        log.begin(observation)
+        if ended:
+            observation, _ = env.reset()
+        log.begin(observation)  # before others see it: they may change it
         action = policy(observation)
-        rho = 1.0 if ratio is None else ratio(observation, action)
+        rho = 1.0 if ratio is None else as_ratio(_number(ratio(observation, action), "the importance ratio"))
         observation, reward, terminated, truncated, _ = env.step(action)
         log.step(observation, reward, terminated, truncated, rho)
-        if terminated or truncated:
-            observation, _ = env.reset()
+        ended = bool(terminated) or bool(truncated)
     return log
 
 
 def _from_many(
     env: VectorEnv[Any, Any, Any],
     policy: Callable[[Any], Any],
+    features: FeatureMap,
     n_steps: int,
     seed: int | None,
     ratio: Callable[[Any, Any], Any] | None,
 ) -> list[_Log]:
-    from gymnasium.vector import AutoresetMode
-
-    mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))  # Gymnasium 1.0 does not say
-    n = env.num_envs
-    logs = [_Log() for _ in range(n)]
+    mode, n = _autoreset_mode(env), env.num_envs
     observations, _ = env.reset(seed=seed)
-    resets = np.zeros(n, dtype=np.bool_)  # the next step of these only resets
+    logs = [_Log(_check_features(features, observations[0])) for _ in range(n)]
+    ended = np.zeros(n, dtype=np.bool_)
     count = 0
     while count < n_steps:
-        here = np.array(observations)  # environments may reuse the array
-        actions = policy(observations)
-        rhos = np.ones(n) if ratio is None else np.broadcast_to(ratio(observations, actions), (n,))
-        observations, rewards, terminated, truncated, infos = env.step(actions)
-        ended = np.asarray(terminated) | np.asarray(truncated)
-        final = infos.get("final_obs") if mode is AutoresetMode.SAME_STEP else None
-        for i in np.flatnonzero(~resets)[: n_steps - count]:
-            logs[i].begin(here[i])
-            after = observations[i] if final is None or not ended[i] else final[i]
-            logs[i].step(after, rewards[i], terminated[i], truncated[i], rhos[i])
-            count += 1
-        if mode is AutoresetMode.NEXT_STEP:
-            resets = ended
-        elif mode is AutoresetMode.DISABLED and ended.any():
+        steps = np.ones(n, dtype=np.bool_) if mode in ("SameStep", "Disabled") else ~ended  # others only reset
+        if mode == "Disabled" and ended.any():
             observations, _ = env.reset(options={"reset_mask": ended})
-    return [log for log in logs if log.rows]
+        recorded = np.flatnonzero(steps)[: n_steps - count].tolist()
+        for i in recorded:
+            logs[i].begin(observations[i])
+        actions = policy(observations)
+        rhos = np.ones(n) if ratio is None else _ratios(ratio(observations, actions), steps)
+        observations, rewards, terminated, truncated, infos = env.step(actions)
+        ended = np.asarray(terminated, dtype=np.bool_) | np.asarray(truncated, dtype=np.bool_)
+        if mode is None and not infos.keys().isdisjoint(("final_obs", "final_observation")):
+            raise InvalidInputError(
+                f"{env} has final observations in its infos, but its metadata has no autoreset_mode: set "
+                "env.metadata['autoreset_mode'] = gymnasium.vector.AutoresetMode.SAME_STEP if that is what it does"
+            )
+        for i in recorded:
+            after = _final(infos, i) if mode == "SameStep" and ended[i] else observations[i]
+            logs[i].step(after, rewards[i], terminated[i], truncated[i], rhos[i])
+        count += len(recorded)
+    return [log for log in logs if log.rewards]
 
 
 def _join(logs: list[_Log], features: FeatureMap, gamma: float) -> Transitions:
     """The steps of one environment after those of another."""
-    offsets = np.cumsum([0, *(len(log.states) for log in logs)])
-    rows = np.concatenate([np.array(log.rows) + offset for log, offset in zip(logs, offsets, strict=False)])
     for log in logs:
         log.ends[-1] = True
-    terminated, ends, rewards, rhos = (
-        np.concatenate([getattr(log, name) for log in logs]) for name in ("terminated", "ends", "rewards", "rhos")
+    ends, terminated = (
+        np.concatenate([np.frombuffer(getattr(log, name), dtype=np.bool_) for log in logs])
+        for name in ("ends", "terminated")
     )
+    observations, rewards, rhos = (
+        np.concatenate([np.frombuffer(getattr(log, name)) for log in logs])
+        for name in ("observations", "rewards", "rhos")
+    )
+    rows = np.arange(len(ends)) + np.cumsum(ends) - ends  # each episode has one observation more than steps
     return Transitions.from_rows(
-        features.encode_many(np.array([state for log in logs for state in log.states])),
+        _encoded(features, observations.reshape(-1, logs[0].size)),
         rows,
         rewards,
         rows + 1,
@@ -186,9 +239,87 @@ def _join(logs: list[_Log], features: FeatureMap, gamma: float) -> Transitions:
     )
 
 
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _check_space(space: Any, many: bool) -> None:
+    """Refuse spaces of other things than arrays and numbers, which have no shape."""
+    if getattr(space, "shape", None) is None:
+        wrapper = f"gymnasium.wrappers.{'vector.' if many else ''}FlattenObservation"
+        raise InvalidInputError(
+            f"the observation space is {space!r}, not one of arrays or numbers: wrap the environment in {wrapper}"
+        )
+
+
+def _check_features(features: FeatureMap, observation: Any) -> int:
+    """Encode the first observation, so that features that do not fit fail before all the steps; return its size."""
+    flat = _flat(observation)
+    _encoded(features, flat[np.newaxis])
+    return flat.size
+
+
+def _encoded(features: FeatureMap, observations: FloatArray) -> Any:
+    store = features.encode_many(observations)
+    if tuple(store.shape) != (len(observations), features.n_features):
+        raise InvalidInputError(
+            f"encode_many returned shape {tuple(store.shape)} for {len(observations)} observations and "
+            f"n_features={features.n_features}: return one row of features per observation"
+        )
+    return store
+
+
+def _autoreset_mode(env: VectorEnv[Any, Any, Any]) -> str | None:
+    """The mode by its value; None if the environment does not say, which means ``NEXT_STEP``.
+
+    Its own attribute first: until Gymnasium 1.3 all environments of one class share their metadata.
+    """
+    stated = getattr(env.unwrapped, "autoreset_mode", None) or env.metadata.get("autoreset_mode")
+    if stated is None:
+        return None
+    mode = getattr(stated, "value", stated)
+    if mode not in _MODES:
+        raise InvalidInputError(f"the autoreset mode of {env} is {stated!r}: one of {', '.join(_MODES)} is understood")
+    return str(mode)
+
+
+def _final(infos: Mapping[str, Any], i: int) -> Any:
+    """The final observation of sub-environment ``i``, which was reset in the same step."""
+    given = infos.get("final_obs")
+    if given is None or given[i] is None or not infos.get("_final_obs", {i: True})[i]:
+        raise InvalidInputError(
+            f"sub-environment {i} ended an episode without infos['final_obs']: an environment in the mode SAME_STEP "
+            "has to give it; use NEXT_STEP or DISABLED"
+        )
+    return given[i]
+
+
+def _ratios(ratios: Any, steps: NDArray[np.bool_]) -> list[float]:
+    """One importance ratio for each sub-environment, checked for those that take a step."""
+    rhos = np.asarray(ratios, dtype=np.float64)
+    if rhos.shape != steps.shape:
+        raise InvalidInputError(
+            f"ratio returned shape {rhos.shape} for {steps.size} sub-environments: return one number for each"
+        )
+    return [as_ratio(rho) if step else 1.0 for rho, step in zip(rhos.tolist(), steps.tolist(), strict=True)]
+
+
+def _number(value: Any, what: str) -> float:
+    try:
+        number = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        number = np.empty(0)
+    if number.size != 1:
+        raise InvalidInputError(f"{what} is {value!r}: it has to be one number")
+    return float(number.item())
+
+
 def _flat(observation: Any) -> FloatArray:
     try:
-        return np.array(observation, dtype=np.float64).ravel()
+        return np.asarray(observation, dtype=np.float64).ravel()
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             f"an observation is a {type(observation).__name__} that is no array of numbers: wrap the environment in "

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tlstd import parameters
 from tlstd.domains.base import Domain
 from tlstd.domains.policies import Policy, PolicyFunction, as_policy
 from tlstd.errors import InvalidInputError, InvalidParameterError
@@ -176,8 +177,7 @@ def trajectory(
     >>> path.states.shape == (1000 + n_episodes, 3)
     True
     """
-    if isinstance(n_steps, (bool, np.bool_)) or not isinstance(n_steps, (int, np.integer)) or n_steps < 1:
-        raise InvalidParameterError(f"n_steps is {n_steps!r}: pass an integer >= 1")
+    parameters.integer("n_steps", n_steps)
     source = _Source(domain, policy, behaviour, seed, episode_cap, starts)
     blocks: list[_Block] = []
     remaining, first, count = int(n_steps), 0, 1 if domain.continuing else 16
@@ -217,9 +217,8 @@ class _Source:
         self.domain = domain
         self.target = domain.policy() if policy is None else as_policy(policy)
         self.actor = self.target if behaviour is None else as_policy(behaviour)
-        self.cap = domain.episode_cap if episode_cap is None else episode_cap
-        if self.cap is not None and (not isinstance(self.cap, (int, np.integer)) or self.cap < 1):
-            raise InvalidParameterError(f"episode_cap is {episode_cap!r}: pass an integer >= 1")
+        cap = domain.episode_cap if episode_cap is None else episode_cap
+        self.cap = None if cap is None else parameters.integer("episode_cap", cap)
         self.given = None if starts is None else domain.check_states(starts)
         if self.given is not None and len(self.given) == 0:
             raise InvalidParameterError("starts has no rows: pass at least one state, or leave it out")
@@ -374,10 +373,7 @@ def _encoded(features: FeatureMap, domain: Domain, states: FloatArray) -> Any:
 
 
 def _discount(domain: Domain, gamma: float | None) -> float:
-    discount = domain.gamma if gamma is None else gamma
-    if not 0.0 <= discount <= 1.0:
-        raise InvalidParameterError(f"gamma is {gamma!r}: the discount lies in [0, 1]")
-    return float(discount)
+    return parameters.real("gamma", domain.gamma if gamma is None else gamma, low=0.0, high=1.0)
 
 
 def _sequence(seed: Seed) -> np.random.SeedSequence:
@@ -386,6 +382,4 @@ def _sequence(seed: Seed) -> np.random.SeedSequence:
         return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size)
     if isinstance(seed, np.random.Generator):
         return np.random.SeedSequence(seed.integers(0, 2**63, size=4).tolist())
-    if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InvalidParameterError(f"seed is {seed!r}: pass an integer >= 0, a SeedSequence or a Generator")
-    return np.random.SeedSequence(int(seed))
+    return np.random.SeedSequence(parameters.integer("seed", seed, low=0, why=", a SeedSequence or a Generator"))

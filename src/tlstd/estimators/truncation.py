@@ -1,0 +1,57 @@
+"""What estimators share that keep t-LSTD's truncated system: its options, and the system itself."""
+
+from __future__ import annotations
+
+from tlstd import parameters
+from tlstd.container import Saved, State
+from tlstd.estimators.base import LinearEstimator
+from tlstd.linalg.batch import Batch
+from tlstd.linalg.deferred import DeferredSystem
+
+
+class TruncatedEstimator(LinearEstimator):
+    """Base of the estimators with a rank. A subclass calls ``_truncate`` in its constructor."""
+
+    def _truncate(
+        self,
+        rank: int,
+        *,
+        smallest_rank: int = 1,
+        buffer_size: int | None,
+        rcond: float,
+        beta: float | None,
+        trace: str,
+    ) -> None:
+        """Check and keep the options, and make the system."""
+        self.rank = parameters.integer(
+            "rank", rank, low=smallest_rank, high=self.n_features, why=" (the number of features)"
+        )
+        self.buffer_size = None if buffer_size is None else parameters.integer("buffer_size", buffer_size)
+        self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
+        self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
+        self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
+        self._system = DeferredSystem(
+            self.n_features,
+            self.rank,
+            lambda_=self.lambda_,
+            buffer_size=self.buffer_size,
+            beta=self.beta,
+            replacing=self.trace == "replacing",
+            n_targets=self.n_targets,
+        )
+
+    @property
+    def n_seen(self) -> int:
+        """Number of distinct features seen so far (each has a row in both factors)."""
+        return len(self._system.seen)
+
+    def _admit(self, batch: Batch) -> None:
+        if self.trace == "replacing":
+            self._refuse_dense_replacing(batch)
+
+    def _state(self) -> State:
+        return {"system": self._system.state()}
+
+    def _restore(self, saved: Saved) -> None:
+        self._system.restore(saved.part("system"))
+        self._check_count(saved, self._system.n_samples)

@@ -1,0 +1,63 @@
+"""What feature maps over a box take in: its corners, counts per dimension, and states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tlstd import parameters
+from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.types import FloatArray
+from tlstd.validation import locked
+
+
+def as_box(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return read-only copies of the corners (D,), checked."""
+    bottom, top = np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
+    if bottom.ndim != 1 or bottom.size == 0 or bottom.shape != top.shape:
+        raise InvalidParameterError(f"low and high have shapes {bottom.shape} and {top.shape}: pass (D,) for both")
+    with np.errstate(over="ignore", invalid="ignore"):
+        good = np.isfinite(top - bottom) & (bottom < top)
+    if not good.all():
+        i = int(np.flatnonzero(~good)[0])
+        raise InvalidParameterError(
+            f"low[{i}] is {bottom[i]} and high[{i}] is {top[i]}: the box needs a finite range with low < high"
+        )
+    return locked(bottom), locked(top)
+
+
+def as_counts(
+    name: str, value: int | Sequence[int], n_dimensions: int, *, low: int = 1, why: str = ""
+) -> tuple[int, ...]:
+    """Return ``value``, one integer >= ``low`` for all dimensions or one for each, as one for each."""
+    remedy = f"{why}, or {n_dimensions} of them"
+    if not isinstance(value, (Sequence, np.ndarray)):
+        return (parameters.integer(name, value, low=low, why=remedy),) * n_dimensions
+    if len(value) != n_dimensions:
+        raise InvalidParameterError(f"{name} is {value!r}: it must be an integer >= {low}{remedy}")
+    return tuple(parameters.integer(f"{name}[{i}]", count, low=low, why=why) for i, count in enumerate(value))
+
+
+def as_state(state: ArrayLike, n_dimensions: int) -> FloatArray:
+    """Return one state (D,) as states (1, D); whether it is a number is for :func:`as_states` to say."""
+    array = np.asarray(state, dtype=np.float64)
+    if array.shape != (n_dimensions,):
+        raise InvalidInputError(f"the state has shape {array.shape}: pass ({n_dimensions},), or use encode_many")
+    return array[None]
+
+
+def as_states(states: ArrayLike, n_dimensions: int, *, with_nan: bool = False) -> FloatArray:
+    """Return states as an array (N, D). ``with_nan`` leaves it to the caller to find those that are not a number."""
+    array = np.asarray(states, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != n_dimensions:
+        raise InvalidInputError(f"states have shape {array.shape}: pass (N, {n_dimensions})")
+    if not with_nan and np.isnan(array).any():
+        raise not_a_number(array, int(np.flatnonzero(np.isnan(array).any(axis=1))[0]))
+    return array
+
+
+def not_a_number(states: FloatArray, row: int) -> InvalidInputError:
+    """Return the error that ``states[row]`` is not a number."""
+    return InvalidInputError(f"state {row} is {states[row].tolist()}: clean or drop states that are not a number")
