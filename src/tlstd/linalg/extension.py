@@ -17,12 +17,12 @@ from __future__ import annotations
 import copy
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpstrf
 
 from tlstd.kernels import sparse as kernels
 from tlstd.linalg.blocks import Block, DenseBlock, SparseBlock
+from tlstd.linalg.qr import orthonormalised, pivoted_qr
 from tlstd.linalg.svd import EPS, solve_triangle
 from tlstd.types import FloatArray, IntArray
 
@@ -64,13 +64,15 @@ class Extension:
         """Number of basis vectors."""
         return int(self.coordinates.shape[0])
 
-    def orthogonality_loss(self) -> float:
-        """About how far from orthonormal vectors can be that have orthonormal coordinates in this basis.
+    def orthogonality_loss(self, C: FloatArray) -> float:
+        """About how far from orthonormal vectors can be whose coordinates C (size, q) in this basis are orthonormal.
 
-        ε/δ² by the smallest relative residual δ that was trusted to the Gram matrix; explicit directions lose less.
+        A direction of relative residual δ that was found through the Gram matrix is off by ε/δ², and each vector by
+        that times its square share of the direction. Explicit directions lose less.
         """
-        smallest = float(np.abs(self._R_picked.diagonal()).min(initial=1.0))
-        return 4.0 * EPS * (1.0 + smallest**-2)
+        r, m = self.U.shape[1], self.picked.size
+        shares = C[r : r + m] / self._R_picked.diagonal()[:, None]
+        return 4.0 * EPS * (1.0 + float(np.einsum("ij,ij->j", shares, shares).max(initial=0.0)))
 
     def widened(self, columns: int) -> Extension:
         """A copy with room for the coordinates of so many further vectors."""
@@ -80,7 +82,8 @@ class Extension:
 
     def project(self, X: FloatArray) -> FloatArray:
         """Coordinates (size, q) of the columns of X (n, q)."""
-        return self.assemble(self.U.T @ X[: self.U.shape[0]], self.block.dots(X), X)
+        StX = self.block.dots(X) if self.picked.size else np.zeros((self.block.count, X.shape[1]))
+        return self.assemble(self.U.T @ X[: self.U.shape[0]], StX, X)
 
     def assemble(self, UtX: FloatArray, StX: FloatArray, X: FloatArray) -> FloatArray:
         """Coordinates of X from its inner products with U and S, and with E."""
@@ -158,7 +161,7 @@ class Extension:
         C = self.project(directions)
         directions -= self.expand(C)
         if triangle.shape[0]:
-            directions, second = scipy.linalg.qr(directions, mode="economic", overwrite_a=True, check_finite=False)
+            directions, second = orthonormalised(directions)
             inside += C @ triangle
             triangle = second @ triangle
         self.coordinates = np.vstack([self.coordinates, np.zeros((triangle.shape[0], self.coordinates.shape[1]))])
@@ -170,11 +173,7 @@ class Extension:
         room = min(self.n - self.size, X.shape[1])
         if room == 0:
             return np.zeros((self.n, 0)), np.zeros((0, X.shape[1]))
-        Q, R, order = scipy.linalg.qr(X, mode="economic", pivoting=True, overwrite_a=True, check_finite=False)
-        kept = min(room, int(np.count_nonzero(np.abs(np.diag(R)) > VANISHING)))
-        unordered = np.empty((kept, X.shape[1]))
-        unordered[:, order] = R[:kept]
-        return np.ascontiguousarray(Q[:, :kept]), unordered
+        return pivoted_qr(X, VANISHING, room)
 
 
 def extend_sparse(

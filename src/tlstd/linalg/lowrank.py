@@ -14,7 +14,7 @@ _CHUNK = 2048
 ORTHOGONALITY = 1e-13
 """Deviation max|UᵀU - I| above which both factors are re-orthonormalised."""
 
-DOUBTFUL = 4e-13
+DOUBTFUL = 1e-13
 """Deviation that may have built up, by a bound for each compression, before it is measured. (That takes as long as half
 a compression's tall product.)"""
 
@@ -127,7 +127,7 @@ class LowRank:
         self.left.replace(left, L)
         self.right.replace(right, R)
         self.sigma = sigma
-        self.doubt += max(basis.orthogonality_loss() for basis in (left, right))
+        self.doubt += max(left.orthogonality_loss(L), right.orthogonality_loss(R))
         if self.doubt > DOUBTFUL:
             self.orthonormalise()
             self.doubt = 0.0

@@ -1,0 +1,56 @@
+"""QR factorisations of tall matrices, with as little work per row as they need."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg.lapack import dgeqrf, dormqr
+
+from tlstd.linalg.svd import solve_triangle
+from tlstd.types import FloatArray
+
+
+def pivoted_qr(X: FloatArray, smallest: float, most: int) -> tuple[FloatArray, FloatArray]:
+    """Q (n, e) orthonormal and R (e, u) with X ≈ Q R, by columns in order of what is left of them.
+
+    Stops at columns of which at most ``smallest`` is left, and after ``most`` of them. Only the small triangle of an
+    ordinary Householder QR is pivoted, which is as stable as pivoting the tall matrix and takes half the time.
+
+    >>> Q, R = pivoted_qr(np.array([[1.0, 2.0], [0.0, 1e-20], [0.0, 0.0]]), 1e-14, 3)
+    >>> Q.shape, np.abs(R)
+    ((3, 1), array([[1., 2.]]))
+    """
+    n, u = X.shape
+    if n < u:
+        Q, R, order = scipy.linalg.qr(X, mode="economic", pivoting=True, check_finite=False)
+        kept = _kept(R, smallest, most)
+        return np.ascontiguousarray(Q[:, :kept]), R[:kept][:, np.argsort(order)]
+    reflectors, tau, _, _ = dgeqrf(X)
+    rotation, R, order = scipy.linalg.qr(np.triu(reflectors[:u]), pivoting=True, check_finite=False)
+    kept = _kept(R, smallest, most)
+    Q = np.zeros((n, kept), order="F")
+    Q[:u] = rotation[:, :kept]
+    if kept:
+        Q, _, _ = dormqr("L", "N", reflectors, tau, Q, max(1, 64 * kept), overwrite_c=1)
+    return np.ascontiguousarray(Q), R[:kept][:, np.argsort(order)]
+
+
+def orthonormalised(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Q and R of X (n, e): by Cholesky where the columns are nearly orthonormal already, otherwise by reflections.
+
+    >>> X = np.linalg.qr(np.random.default_rng(0).standard_normal((50, 4)))[0] + 1e-3
+    >>> Q, R = orthonormalised(X)
+    >>> bool(np.abs(Q.T @ Q - np.eye(4)).max() < 1e-15), bool(np.abs(Q @ R - X).max() < 1e-15)
+    (True, True)
+    """
+    G = X.T @ X
+    if np.abs(G - np.eye(G.shape[0])).max(initial=0.0) < 0.5 / max(G.shape[0], 1):  # no eigenvalue of G is below ½
+        R: FloatArray = scipy.linalg.cholesky(G, check_finite=False)
+        Q: FloatArray = X @ solve_triangle(R, np.eye(R.shape[0]))
+        return Q, R
+    Q, R = scipy.linalg.qr(X, mode="economic", check_finite=False)
+    return Q, R
+
+
+def _kept(R: FloatArray, smallest: float, most: int) -> int:
+    return min(most, int(np.count_nonzero(np.abs(np.diag(R)) > smallest)))
