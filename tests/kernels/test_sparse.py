@@ -275,6 +275,14 @@ class TestProducts:
             kernels.gram((indptr, rows, vals), same_as, first, last, lists, G)
             assert_allclose(G[:last, :last], S[:last] @ S[:last].T, rtol=1e-13, atol=1e-14)
 
+    @pytest.mark.parametrize("size", [0, 4, 9])
+    def test_add_outer(self, size: int) -> None:
+        rng = np.random.default_rng(0)
+        X, vector, coefficients = rng.standard_normal((9, 3)), rng.standard_normal(size), rng.standard_normal(3)
+        out = np.full((9, 3), np.nan)
+        kernels.add_outer(X, vector, coefficients, out)
+        assert_allclose(out, X + np.outer(np.append(vector, np.zeros(9 - size)), coefficients), rtol=1e-15)
+
     @pytest.mark.parametrize("n_rows", [0, 4, 9])
     def test_dots(self, n_rows: int) -> None:
         rng = np.random.default_rng(1)

@@ -19,8 +19,9 @@ from tlstd.domains.energy_programme import exact_values
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
+from tlstd.domains.policies import EpsilonGreedy
 from tlstd.estimators.lstd import LSTD
-from tlstd.evaluation import true_values
+from tlstd.evaluation import rollout_values, true_values
 from tlstd.features.combine import FeatureMap
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
@@ -129,3 +130,20 @@ def test_whole_episodes_give_the_regression_of_returns(name: str) -> None:
     scale = float(np.abs(expected).max())
     assert_allclose(values[0], expected, atol=1e-7 * scale)
     assert np.abs(values[1] - expected).max() > 1e-3 * scale
+
+
+def test_off_policy_streams_evaluate_the_target() -> None:
+    """With the ratios, LSTD on a careless driver's stream finds the values of energy pumping; without, its own."""
+    problem = PROBLEMS["car"]()
+    car, features = problem.domain, RBF(problem.domain.low, problem.domain.high, grid=8, width=0.2)
+    careless = EpsilonGreedy(car.policy(), [-1, 0, 1], epsilon=0.5)
+    path = trajectory(car, n_steps=40_000, seed=0, behaviour=careless)
+    X = features.encode_many(problem.states)
+    theirs = rollout_values(car, problem.states, n_rollouts=200, rng=np.random.default_rng(0), policy=careless).mean
+    errors = {}
+    for name, rhos in (("with", path.rhos), ("without", np.ones(len(path.rows)))):
+        model = LSTD(features.n_features, lambda_=0.0)
+        model.update_many(encode(path._replace(rhos=rhos), features, car))
+        errors[name] = [float(np.sqrt(np.mean((model.predict(X) - values) ** 2))) for values in (problem.truth, theirs)]
+    assert errors["with"][0] < 8.0 < 1.2 * errors["with"][1]
+    assert errors["without"][1] < 8.0 < 1.2 * errors["without"][0]

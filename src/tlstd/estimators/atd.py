@@ -32,7 +32,9 @@ class ATD(TruncatedEstimator, SteppingEstimator):
     lambda_ : float in [0, 1]
     eta : float >= 0
         η, the (small, constant) step size of the TD part.
-    buffer_size, rcond, beta, trace, n_targets : as in :class:`~tlstd.TLSTD`
+    buffer_size : int, optional
+        Samples between compressions; ``rank``, and at least 8, if left out.
+    rcond, beta, trace, n_targets : as in :class:`~tlstd.TLSTD`
 
     Notes
     -----
@@ -70,7 +72,15 @@ class ATD(TruncatedEstimator, SteppingEstimator):
     ) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
         self.eta = parameters.real("eta", eta, low=0.0, high=1e100)
-        self._truncate(rank, smallest_rank=0, buffer_size=buffer_size, rcond=rcond, beta=beta, trace=trace)
+        self._truncate(
+            rank,
+            smallest_rank=0,
+            buffer_size=buffer_size,
+            read_at_every_step=True,
+            rcond=rcond,
+            beta=beta,
+            trace=trace,
+        )
         self._weights = MovingWeights(self._system, self.n_targets)
 
     def _begin(self, ids: IntArray, values: FloatArray) -> None:

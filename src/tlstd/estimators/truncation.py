@@ -8,6 +8,9 @@ from tlstd.estimators.base import LinearEstimator
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.deferred import DeferredSystem
 
+SHORTEST_BUFFER = 8
+"""Least number of samples between compressions of an estimator that reads at every step, unless the user says so."""
+
 
 class TruncatedEstimator(LinearEstimator):
     """Base of the estimators with a rank. A subclass calls ``_truncate`` in its constructor."""
@@ -18,6 +21,7 @@ class TruncatedEstimator(LinearEstimator):
         *,
         smallest_rank: int = 1,
         buffer_size: int | None,
+        read_at_every_step: bool = False,
         rcond: float,
         beta: float | None,
         trace: str,
@@ -30,11 +34,12 @@ class TruncatedEstimator(LinearEstimator):
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
         self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
+        short = max(SHORTEST_BUFFER, self.rank)  # a long buffer would make every read dear
         self._system = DeferredSystem(
             self.n_features,
             self.rank,
             lambda_=self.lambda_,
-            buffer_size=self.buffer_size,
+            buffer_size=short if read_at_every_step and buffer_size is None else self.buffer_size,
             beta=self.beta,
             replacing=self.trace == "replacing",
             n_targets=self.n_targets,

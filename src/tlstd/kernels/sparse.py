@@ -334,6 +334,15 @@ def scatter(indptr, rows, vals, picked, M, n_cols, Y):
 
 
 @kernel
+def add_outer(X, vector, coefficients, out):
+    """out = X + vector coefficientsᵀ, where the vector may have fewer entries than X has rows."""
+    for i in range(X.shape[0]):
+        value = vector[i] if i < vector.size else 0.0
+        for c in range(X.shape[1]):
+            out[i, c] = X[i, c] + value * coefficients[c]
+
+
+@kernel
 def overlaps(indptr, rows, vals, count, x_rows, x_vals, scratch, out):
     """out[i] = s_i · x for a sparse x; rows of -1 (never seen) are passed over."""
     for e in range(x_rows.size):

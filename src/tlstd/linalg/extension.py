@@ -100,9 +100,13 @@ class Extension:
     def expand(self, C: FloatArray) -> FloatArray:
         """The vectors (n, q) with coordinates C (size, q)."""
         on_U, on_S, on_E = self.split(C)
-        Y: FloatArray = self.E @ on_E
-        Y[: self.U.shape[0]] += self.U @ on_U
-        self.block.add_to(Y, self.picked, on_S)
+        Y: FloatArray = self.U @ on_U
+        if Y.shape[0] < self.n:
+            Y = np.vstack([Y, np.zeros((self.n - Y.shape[0], C.shape[1]))])
+        if on_E.shape[0]:
+            Y += self.E @ on_E
+        if self.picked.size:
+            self.block.add_to(Y, self.picked, on_S)
         return Y
 
     def depends(self, vectors: IntArray, scratch: FloatArray) -> NDArray[np.bool_]:

@@ -6,11 +6,12 @@ import numpy as np
 import scipy.linalg
 
 from tlstd.container import Saved, State
+from tlstd.kernels import sparse as kernels
 from tlstd.linalg.extension import Extension
 from tlstd.linalg.svd import svd
 from tlstd.types import FloatArray
 
-_CHUNK = 2048
+_CHUNK = 512
 ORTHOGONALITY = 1e-13
 """Deviation max|UᵀU - I| above which both factors are re-orthonormalised."""
 
@@ -61,13 +62,14 @@ class TallFactor:
         """
         r, c = M.shape
         target = self._array if c == r else np.zeros((self._array.shape[0], c))
+        buffer = np.empty((min(_CHUNK, self.n_rows), c))
         for start in range(0, self.n_rows, _CHUNK):
             rows = slice(start, min(start + _CHUNK, self.n_rows))
-            product = self._array[rows] @ M
-            if plus is not None:
-                vector, coefficients = plus
-                product[: max(0, vector.size - start)] += np.multiply.outer(vector[rows], coefficients)
-            target[rows] = product
+            product = np.matmul(self._array[rows], M, out=buffer[: rows.stop - start])
+            if plus is None:
+                target[rows] = product
+            else:
+                kernels.add_outer(product, plus[0][rows], plus[1], target[rows])
         self._array = target
 
     def gram(self) -> FloatArray:

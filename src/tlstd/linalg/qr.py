@@ -9,6 +9,8 @@ from scipy.linalg.lapack import dgeqrf, dormqr
 from tlstd.linalg.svd import solve_triangle
 from tlstd.types import FloatArray
 
+_BLOCK = 64  # columns at a time, for which LAPACK needs working space
+
 
 def pivoted_qr(X: FloatArray, smallest: float, most: int) -> tuple[FloatArray, FloatArray]:
     """Q (n, e) orthonormal and R (e, u) with X ≈ Q R, by columns in order of what is left of them.
@@ -25,13 +27,13 @@ def pivoted_qr(X: FloatArray, smallest: float, most: int) -> tuple[FloatArray, F
         Q, R, order = scipy.linalg.qr(X, mode="economic", pivoting=True, check_finite=False)
         kept = _kept(R, smallest, most)
         return np.ascontiguousarray(Q[:, :kept]), R[:kept][:, np.argsort(order)]
-    reflectors, tau, _, _ = dgeqrf(X)
+    reflectors, tau, _, _ = dgeqrf(X, lwork=max(1, _BLOCK * u))
     rotation, R, order = scipy.linalg.qr(np.triu(reflectors[:u]), pivoting=True, check_finite=False)
     kept = _kept(R, smallest, most)
     Q = np.zeros((n, kept), order="F")
     Q[:u] = rotation[:, :kept]
     if kept:
-        Q, _, _ = dormqr("L", "N", reflectors, tau, Q, max(1, 64 * kept), overwrite_c=1)
+        Q, _, _ = dormqr("L", "N", reflectors, tau, Q, max(1, _BLOCK * kept), overwrite_c=1)
     return np.ascontiguousarray(Q), R[:kept][:, np.argsort(order)]
 
 
