@@ -75,6 +75,8 @@ def bench(
         typer.echo(f"cannot write to {out} ({error.strerror}): choose another folder with --out", err=True)
         raise typer.Exit(1) from None
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=180)
     with console.status("starting") as status:
         results = report.run(names if rows else [], quick=quick, progress=status.update)
         status.update("drawing")

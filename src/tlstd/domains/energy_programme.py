@@ -220,7 +220,7 @@ def aliasing_floor(
     the visits (:func:`stationary`) and the values are exact.
 
     (Means over a recorded path instead give too small a floor: most observations occur in it a few times only, and the
-    mean of few values fits them too well. With the usual parameters it came out as 42 from 10⁴ steps, 78 from 10⁵ and
+    mean of few values fits them too well. With the usual parameters it came out as 40 from 10⁴ steps, 78 from 10⁵ and
     101 from 10⁶, where the floor is 105.9 and the standard deviation of the values 474.9 [M].)
 
     Parameters
