@@ -1,10 +1,12 @@
 """The command line, as a user meets it."""
 
+import json
 import re
 from pathlib import Path
 
 from typer.testing import CliRunner
 
+from tlstd.bench.registry import ROWS
 from tlstd.cli import app
 from tlstd.experiments import demo
 
@@ -37,3 +39,38 @@ def test_help_names_the_commands() -> None:
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
     assert "demo" in result.output
+    assert "bench" in result.output
+
+
+def test_bench_prints_a_table_and_writes_json_and_figure(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    result = CliRunner().invoke(app, ["bench", "td", "lstd", "--quick", "--out", str(folder)])
+    assert result.exit_code == 0, result.output
+    assert "NumPy: A += outer(z, d)" in result.output
+    assert "uv run tlstd bench td lstd --quick" in result.output
+    assert sorted(path.name for path in folder.iterdir()) == ["bench.json", "bench.png"]
+    assert list(json.loads((folder / "bench.json").read_text())["rows"]) == ["td", "lstd"]
+
+
+def test_bench_lists_its_rows() -> None:
+    result = CliRunner().invoke(app, ["bench", "--list"])
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert [line.split()[0] for line in lines] == list(ROWS)
+    assert all(len(line.split()) > 3 for line in lines)
+
+
+def test_bench_does_not_know_every_row(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["bench", "tdd", "--out", str(tmp_path / "bench")])
+    assert result.exit_code == 1
+    assert result.output == "there is no row 'tdd': tlstd bench --list names them all\n"
+    assert not (tmp_path / "bench").exists()
+
+
+def test_bench_says_where_it_cannot_write(tmp_path: Path) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    result = CliRunner().invoke(app, ["bench", "td", "--quick", "--out", str(blocker)])
+    assert result.exit_code == 1
+    assert "--out" in result.output
+    assert "Traceback" not in result.output

@@ -317,6 +317,8 @@ def check_start_from(factory: Factory) -> None:
     if not hasattr(moved, "start_from"):
         return
     moved.start_from(np.ones(N_FEATURES))
+    moved.start_from(np.zeros(N_FEATURES))
+    _assert_close(moved.weights, np.zeros(N_FEATURES), 0.0, "start_from(0) does not make the weights 0")
     moved.start_from(SparseVector.from_dense(w))
     _assert_close(moved.weights, w, 1e-15, "start_from(w) does not make the weights w")
     X, X_next = np.asarray(steps.X), np.asarray(steps.X_next)

@@ -152,6 +152,12 @@ def test_policy_is_optimal(instance: tuple[EnergyStorage, Slow]) -> None:
     assert_allclose(worth[chosen, np.arange(len(chosen))], worth.max(axis=0), atol=1e-7)
 
 
+def test_wind_that_never_changes_is_refused_soon() -> None:
+    """Each wind then has a best reward of its own, which no sweep brings together."""
+    with pytest.raises(InvalidParameterError, match=r"sweeps bound .*renewable_step"):
+        optimal_policy(small(renewable_step=0), cache=False)
+
+
 def test_one_sweep_is_not_enough() -> None:
     """It sells everything in the last phase, as if nothing came after."""
     domain = small()

@@ -112,6 +112,54 @@ def test_diverged_weights_are_not_handed_over() -> None:
     assert model.handed_over is None
 
 
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_weights_on_their_way_to_infinity_are_not_handed_over(n_targets: int) -> None:
+    steps = random_transitions(np.random.default_rng(0), n_features=D, n_steps=200, n_targets=n_targets)
+    model = Handover(
+        TD(D, step_size=1e10, lambda_=0.9, n_targets=n_targets),
+        TD(D, step_size=0.1, lambda_=0.9, n_targets=n_targets),
+        after=12,
+    )
+    for step in steps:
+        model.update(step)
+    assert model.handed_over is None
+    assert model.n_updates == 200
+
+
+def test_nothing_learned_is_not_settled() -> None:
+    steps = stream(400)
+    late = tlstd.Transitions(
+        steps.X,
+        np.where(np.arange(400) < 150, 0.0, steps.rewards),
+        steps.X_next,
+        discounts=steps.discounts,
+        trace_discounts=steps.trace_discounts,
+    )
+    model = Handover(LSTD(D, lambda_=0.0), SECOND["TD"](), settled=1e9, patience=25)
+    model.update_many(late)
+    assert model.handed_over == 200  # where there are weights for the first time
+
+
+def test_what_is_accepted_does_not_depend_on_the_cut() -> None:
+    """The first refuses dense features with replacing traces; those come after the handover."""
+    rng = np.random.default_rng(0)
+    sparse = random_transitions(rng, n_features=D, n_steps=30, density=0.15)
+    dense = random_transitions(rng, n_features=D, n_steps=30)
+    both = tlstd.Transitions(
+        np.vstack([sparse.X, dense.X]),
+        np.concatenate([sparse.rewards, dense.rewards]),
+        np.vstack([sparse.X_next, dense.X_next]),
+        discounts=np.concatenate([sparse.discounts, dense.discounts]),
+        trace_discounts=np.concatenate([sparse.trace_discounts, dense.trace_discounts]),
+    )
+    at_once, cut = (Handover(TLSTD(D, 4, lambda_=0.5, trace="replacing"), SECOND["TD"](), after=30) for _ in range(2))
+    at_once.update_many(both)
+    cut.update_many(both[:30])
+    cut.update_many(both[30:])
+    assert at_once.handed_over == cut.handed_over == 30
+    assert_allclose(at_once.weights, cut.weights, rtol=1e-12)
+
+
 def test_huge_sizes() -> None:
     d = 2**40
     model = Handover(TLSTD(d, 2, lambda_=0.5), TD(d, step_size=0.1, lambda_=0.5), after=3)
@@ -148,6 +196,9 @@ def test_refused_pairs() -> None:
         Handover(TLSTD(D, 2, lambda_=0.5), TD(D + 1, step_size=0.1, lambda_=0.5), after=10)
     with pytest.raises(InvalidParameterError, match="n_targets=2"):
         Handover(TLSTD(D, 2, lambda_=0.5, n_targets=2), TD(D, step_size=0.1, lambda_=0.5, n_targets=2), settled=0.1)
+    same = SECOND["TD"]()
+    with pytest.raises(InvalidParameterError, match="one and the same"):
+        Handover(same, same, after=5)
     inner = Handover(FIRST["TLSTD"](), SECOND["TD"](), after=10)
     with pytest.raises(InvalidParameterError, match="first is Handover"):
         Handover(inner, SECOND["TD"](), after=20)

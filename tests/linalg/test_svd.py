@@ -82,6 +82,14 @@ class TestLeadingSVD:
     def test_zero(self) -> None:
         assert_array_equal(leading_svd(np.zeros((130, 130)), 5)[1], 0.0)
 
+    @pytest.mark.parametrize("scale", [1e-170, 1e-80, 1e90, 1e150])
+    def test_any_scale(self, scale: float) -> None:
+        K = np.random.default_rng(0).standard_normal((150, 150))
+        L, sigma, Rt = leading_svd(scale * K, 20)
+        expected = leading_svd(K, 20)
+        assert_allclose(sigma / scale, expected[1], rtol=1e-13)
+        assert_allclose((L * (sigma / scale)) @ Rt, (expected[0] * expected[1]) @ expected[2], atol=1e-11)
+
 
 def test_triangles() -> None:
     rng = np.random.default_rng(0)

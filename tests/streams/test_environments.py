@@ -493,12 +493,25 @@ def test_own_environments_side_by_side(mode: AutoresetMode) -> None:
     steps = from_gymnasium(env, POLICIES["MountainCar"], Same(2), n_steps=900, gamma=0.95, seed=20)
     recorded = rows_of(steps)
     at = 0
+    first = int(np.random.SeedSequence(20, spawn_key=(1,)).generate_state(1)[0])
     for i in range(3):
-        expected = [row_of(t) for t in by_hand("MountainCar", Same(2), 900, 20 + i, 0.95)]
+        expected = [row_of(t) for t in by_hand("MountainCar", Same(2), 900, first + i, 0.95)]
         count = next((n for n in range(900 - at) if recorded[at + n] != expected[n]), 900 - at)
         assert count > 250
         at += count
     assert at == 900
+
+
+def test_neighbouring_seeds_share_nothing() -> None:
+    def starts(seed: int | np.random.SeedSequence) -> set[bytes]:
+        env = gymnasium.make_vec("CartPole-v1", num_envs=4, vectorization_mode="sync")
+        steps = from_gymnasium(env, idle, Same(4), n_steps=400, gamma=GAMMA, seed=seed)
+        return {np.asarray(t.x).tobytes() for t in steps if t.trace_discount == 0.0}
+
+    children = np.random.SeedSequence(0).spawn(2)
+    runs = [*map(starts, (0, 1, 2)), *map(starts, children)]
+    assert starts(0) == runs[0]
+    assert len(set().union(*runs)) == sum(len(run) for run in runs)
 
 
 @pytest.mark.parametrize("lambda_", [0.0, 0.8])
@@ -552,7 +565,7 @@ def test_learning_from_many(mode: AutoresetMode) -> None:
         ({"gamma": np.nan}, "gamma is nan"),
         ({"gamma": "0.9"}, r"gamma is '0\.9'"),
         ({"gamma": None}, "gamma is None"),
-        ({"seed": -1}, "seed is -1: pass an integer >= 0, or None"),
+        ({"seed": -1}, "seed is -1: it must be an integer >= 0"),
         ({"seed": 0.5}, r"seed is 0\.5"),
         ({"seed": [1, 2]}, r"seed is \[1, 2\]"),
         ({"ratio": 1.0}, r"ratio is 1\.0: pass a function of observation and action, or None"),

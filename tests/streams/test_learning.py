@@ -132,6 +132,33 @@ def test_whole_episodes_give_the_regression_of_returns(name: str) -> None:
     assert np.abs(values[1] - expected).max() > 1e-3 * scale
 
 
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_capped_episodes_give_the_regression_of_bootstrapped_returns(name: str) -> None:
+    """LSTD(1) without traces: x_t is regressed on rewards to come, and on γⁿ w·x_T where the episode is truncated."""
+    problem = PROBLEMS[name]()
+    domain, features = problem.domain, problem.features
+    path = trajectory(domain, n_steps=3000, seed=3, episode_cap=problem.episode_cap)
+    steps = encode(path, features, domain)
+    X, X_next = (np.asarray(M.toarray() if hasattr(M, "toarray") else M) for M in (steps.X, steps.X_next))
+    A, b = np.zeros((X.shape[1],) * 2), np.zeros(X.shape[1])
+    ends = np.flatnonzero(path.terminated | path.truncated)
+    for first, last in zip((0, *(ends[:-1] + 1)), ends, strict=True):
+        G, weight = 0.0, 0.0 if path.terminated[last] else 1.0
+        for t in range(last, first - 1, -1):
+            G, weight = path.rewards[t] + domain.gamma * G, domain.gamma * weight
+            A += np.outer(X[t], X[t] - weight * X_next[last])
+            b += X[t] * G
+    expected = X @ np.linalg.lstsq(A, b, rcond=1e-10)[0]
+    uncut = np.where(path.terminated, 0.0, domain.gamma)
+    ratio = {}
+    for what, trace_discounts in (("right", steps.trace_discounts), ("uncut", np.append(0.0, uncut[:-1]))):
+        model = LSTD(features.n_features, lambda_=1.0, rcond=1e-10)
+        model.update_many(changed(steps, steps.discounts, trace_discounts))
+        ratio[what] = float(np.abs(model.predict(X) - expected).max() / np.abs(expected).max())
+    assert ratio["right"] < 1e-7
+    assert ratio["uncut"] > 1e-3  # traces that run on over truncations
+
+
 def test_off_policy_streams_evaluate_the_target() -> None:
     """With the ratios, LSTD on a careless driver's stream finds the values of energy pumping; without, its own."""
     problem = PROBLEMS["car"]()

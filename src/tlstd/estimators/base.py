@@ -351,6 +351,8 @@ def _array_bytes(value: object, visited: set[int]) -> int:
     if id(value) in visited:
         return 0
     visited.add(id(value))
+    if isinstance(value, dict):
+        return sum(_array_bytes(item, visited) for item in value.values())
     if isinstance(value, (tuple, list)):
         return sum(_array_bytes(item, visited) for item in value)
     if type(value).__module__.startswith("tlstd."):

@@ -14,7 +14,7 @@ from tlstd.errors import InvalidParameterError, StateError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.linalg.batch import Batch
-from tlstd.types import FloatArray, IntArray, Matrix, Vector
+from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray, Matrix, Vector
 
 
 class Handover(LinearEstimator):
@@ -108,9 +108,10 @@ class Handover(LinearEstimator):
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def _admit(self, batch: Batch) -> None:
-        self.active._admit(batch)
         if self.handed_over is None:
             self._second._admit(batch)
+        if self._next_look() > self.n_updates + len(batch):  # otherwise part by part, as it is learned
+            self.active._admit(batch)
 
     def _learn(self, batch: Batch) -> None:
         if self._next_look() > self.n_updates + len(batch):
@@ -128,7 +129,9 @@ class Handover(LinearEstimator):
         start = 0
         while start < len(batch):
             stop = min(len(batch), self._next_look() - self.n_updates)
-            self.active._absorb(batch.part(start, stop))
+            part = batch.part(start, stop)
+            self.active._admit(part)
+            self.active._absorb(part)
             start = stop
             if self._next_look() == self.n_updates + stop:
                 self._look(self.n_updates + stop)
@@ -142,7 +145,7 @@ class Handover(LinearEstimator):
 
     def _look(self, n_samples: int) -> None:
         ids, values = self.active._solution()
-        finite = bool(np.isfinite(values).all())
+        finite = bool((np.abs(values) <= MAX_MAGNITUDE).all())  # larger ones are on their way to infinity
         ready = self.settled is None or (self._looks > 0 and self._change(ids, values) <= self.settled)
         if finite and ready:
             self._second.start_from(self.active.sparse_weights)
@@ -157,7 +160,7 @@ class Handover(LinearEstimator):
         difference = values.copy()
         difference[np.searchsorted(ids, self._ids)] -= self._values  # features that were seen stay
         length = float(np.linalg.norm(values))
-        return float(np.linalg.norm(difference)) / length if length > 0.0 else 0.0
+        return float(np.linalg.norm(difference)) / length if length > 0.0 else np.inf  # nothing is learned yet
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -233,6 +236,8 @@ def _check_pair(first: object, second: object) -> None:
                 f"{role} has learned from {model.n_updates} samples: pass a new estimator, which this one then owns"
             )
     assert isinstance(first, LinearEstimator)
+    if first is second:
+        raise InvalidParameterError("first and second are one and the same estimator: pass two")
     if not isinstance(second, SteppingEstimator):
         raise InvalidParameterError(
             f"second is {type(second).__name__}, which solves for its weights and cannot start from others: pass TD, "

@@ -76,7 +76,7 @@ def _weight_arrays(weights: Any) -> tuple[IntArray, FloatArray, int]:
     else:
         dense: Any = as_matrix(weights, "weights") if np.ndim(weights) == 2 else as_vector(weights, "weights")
         ids = np.flatnonzero(dense if dense.ndim == 1 else dense.any(axis=1))
-        values, size = dense[ids].reshape(ids.size, -1), dense.shape[0]
+        values, size = dense.reshape(dense.shape[0], -1)[ids], dense.shape[0]
     if not np.isfinite(values).all():
         raise InvalidInputError("the weights are not all finite: start from a model that has not diverged")
     return ids, values, size

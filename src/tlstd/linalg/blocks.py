@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
@@ -34,8 +33,6 @@ class SparseBlock:
         self.norms: FloatArray = np.zeros(capacity)
         self.count = 0
         self.head: FloatArray | None = None
-        self.dependent: NDArray[np.bool_] = np.zeros(capacity, dtype=np.bool_)
-        """Vectors found, while reading, to lie in the span of the factor and of others. A cache."""
         self._gram: FloatArray = np.zeros((0, 0))
         self._n_gram = 0
         # for each row the last entry in it, for each entry the one before it in its row, and its vector
@@ -64,7 +61,6 @@ class SparseBlock:
         if self._n_gram:
             self._last[self.rows[: self.indptr[self._n_gram]]] = -1
         self.count = self._n_gram = 0
-        self.dependent[:] = False
         self._repeats[:] = -1
         self._n_compared = 0
         self._products.clear()
@@ -186,9 +182,6 @@ class SparseBlock:
         indptr, norms = np.zeros(capacity + 1, dtype=np.int64), np.zeros(capacity)
         indptr[: self.count + 1], norms[: self.count] = self.indptr[: self.count + 1], self.norms[: self.count]
         self.indptr, self.norms = indptr, norms
-        dependent = np.zeros(capacity, dtype=np.bool_)
-        dependent[: self.count] = self.dependent[: self.count]
-        self.dependent = dependent
 
     def state(self) -> State:
         """What :meth:`restore` takes."""

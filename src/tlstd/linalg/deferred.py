@@ -300,8 +300,8 @@ class DeferredSystem:
         if isinstance(self.left, SparseBlock) and isinstance(self.right, SparseBlock):
             scratch = self.scratch()
             return (
-                extend_sparse(U, self.left, scratch, n, verify_all=full),
-                extend_sparse(V, self.right, scratch, n, verify_all=full),
+                extend_sparse(U, self.left, scratch, n),
+                extend_sparse(V, self.right, scratch, n),
             )
         assert isinstance(self.left, DenseBlock) and isinstance(self.right, DenseBlock)
         if full:
@@ -427,7 +427,8 @@ class DeferredSystem:
             state["left"], state["right"] = self.left.state(), self.right.state()
         if self.replacing:
             alive = self._stamps[:n] == self._clock[0]
-            state["trace"], state["trace_scale"] = np.where(alive, self._trace[:n], 0.0), float(self._clock[1])
+            trace = np.where(alive, self._trace[:n], 0.0) + 0.0  # no −0.0
+            state["trace"], state["trace_scale"] = trace, float(self._clock[1])
         return state
 
     def restore(self, saved: Saved) -> None:

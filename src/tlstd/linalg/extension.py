@@ -180,12 +180,9 @@ class Extension:
         return pivoted_qr(X, VANISHING, room)
 
 
-def extend_sparse(
-    U: FloatArray, block: SparseBlock, scratch: FloatArray, n: int, *, verify_all: bool = True
-) -> Extension:
+def extend_sparse(U: FloatArray, block: SparseBlock, scratch: FloatArray, n: int) -> Extension:
     """Orthonormal basis of U and a block of sparse vectors: through the Gram matrix, explicitly where that fails.
 
-    Without ``verify_all``, vectors that an earlier call found to be dependent are not looked at again.
     O(k²(r + k)), plus O(n r u) if u vectors depend on U or need the explicit treatment.
     """
     P = block.products("factor", U).T
@@ -200,21 +197,15 @@ def extend_sparse(
         chosen, R = _pivoted_cholesky(residual[is_first][:, is_first], GRAM_RESOLUTION**2, most=n - U.shape[1])
         picked, R = distinct[chosen], R[:, (np.cumsum(is_first) - 1)[same_as]]
     extension = Extension(U, block, P, picked, R, n)
-    open_ = is_first & (block.norms[: block.count] > 0.0)
-    open_[picked] = False
-    known = np.flatnonzero(open_ & block.dependent[: block.count]) if not verify_all else np.zeros(0, dtype=np.int64)
-    open_[known] = False
-    unresolved = np.flatnonzero(open_)
+    is_open = is_first & (block.norms[: block.count] > 0.0)
+    is_open[picked] = False
+    unresolved = np.flatnonzero(is_open)
     if unresolved.size and extension.size < n:
-        inside = extension.depends(unresolved, scratch)
-        block.dependent[unresolved[inside]] = True  # and it will stay so: the span only grows
-        unresolved = unresolved[~inside]
+        unresolved = unresolved[~extension.depends(unresolved, scratch)]
         width = max(8, U.shape[1] // 2)  # so many tall vectors at a time
         for start in range(0, unresolved.size, width):
             part = unresolved[start : start + width]
             extension.add_explicit(block.columns(part, n), part)
-        if known.size and extension.E.shape[1]:  # what they depend on may have become explicit since
-            extension.coordinates[-extension.E.shape[1] :, known] = block.dots(extension.E)[known].T
         extension.coordinates = extension.coordinates[:, same_as]
     return extension
 

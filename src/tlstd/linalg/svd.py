@@ -53,7 +53,11 @@ def leading_svd(K: FloatArray, rank: int) -> tuple[FloatArray, FloatArray, Float
     N = K.shape[0]
     if N < SMALL or 2 * rank > N or rank == 0:
         return svd(K)
-    squares, basis = scipy.linalg.eigh(K @ K.T, driver="evd", overwrite_a=True, check_finite=False)
+    largest = float(np.abs(K).max())
+    if not 0.0 < largest < np.inf:
+        return svd(K)
+    scaled = K * 2.0 ** -np.frexp(largest)[1]  # exact; squares of tiny numbers would vanish
+    squares, basis = scipy.linalg.eigh(scaled @ scaled.T, driver="evd", overwrite_a=True, check_finite=False)
     if not squares[N - rank] > 1e-6 * squares[-1]:
         return svd(K)
     basis = basis[:, N - rank :]

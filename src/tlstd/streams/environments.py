@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.combine import FeatureMap
-from tlstd.streams.simulated import trace_discounts
+from tlstd.streams.simulated import Seed, seed_sequence, trace_discounts
 from tlstd.types import FloatArray, Transitions
 from tlstd.validation import as_ratio
 
@@ -29,7 +29,7 @@ def from_gymnasium(
     *,
     n_steps: int,
     gamma: float,
-    seed: int | None = None,
+    seed: Seed | None = None,
     ratio: Callable[[Any, Any], Any] | None = None,
 ) -> Transitions:
     """Step an environment and record exactly ``n_steps`` transitions, ready for ``update_many``.
@@ -50,9 +50,10 @@ def from_gymnasium(
     n_steps : int >= 1
         Of all sub-environments together.
     gamma : float in [0, 1]
-    seed : int >= 0, optional
-        Passed to the first ``reset``. Random actions are drawn from another one, derived from it: with the same, they
-        would repeat the random numbers of the environment.
+    seed : int >= 0, SeedSequence or Generator, optional
+        An integer is passed to the first ``reset`` of a single environment. Vector environments get a number derived
+        from it, because Gymnasium gives them seed, seed + 1, …, which would be those of the next runs too. Random
+        actions are drawn from yet another one: with the same, they would repeat the numbers of the environment.
     ratio : function from observation and action to the importance ratio, optional
         For off-policy evaluation: the probability of the action under the policy to evaluate, divided by that under
         ``policy``, which acts. Of a vector environment, an array of them.
@@ -98,16 +99,17 @@ def from_gymnasium(
         raise InvalidParameterError(f"n_steps is {n_steps!r}: pass an integer >= 1")
     if not isinstance(gamma, (int, float, np.integer, np.floating)) or not 0.0 <= gamma <= 1.0:
         raise InvalidParameterError(f"gamma is {gamma!r}: the discount lies in [0, 1]")
-    if seed is not None and (not _is_integer(seed) or seed < 0):
-        raise InvalidParameterError(f"seed is {seed!r}: pass an integer >= 0, or None")
+    root = None if seed is None else seed_sequence(seed)
     if ratio is not None and not callable(ratio):
         raise InvalidParameterError(f"ratio is {ratio!r}: pass a function of observation and action, or None")
 
-    start = None if seed is None else int(seed)
-    act = _random(env, start) if policy is None else policy
+    act = _random(env, None if root is None else _derived(root, 0)) if policy is None else policy
     if isinstance(env, VectorEnv):
+        start = None if root is None else _derived(root, 1)
         logs = _from_many(env, act, features, int(n_steps), start, ratio)
     else:
+        start = None if root is None else _derived(root, 1)
+        start = int(seed) if isinstance(seed, (int, np.integer)) else start
         logs = [_from_one(env, act, features, int(n_steps), start, ratio)]
     return _join(logs, features, float(gamma))
 
@@ -149,10 +151,16 @@ class _Log:
         self.observations.frombytes(flat.tobytes())
 
 
+def _derived(root: np.random.SeedSequence, branch: int) -> int:
+    """A seed for Gymnasium, far from those of other roots and branches."""
+    child = np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, branch))
+    return int(child.generate_state(1)[0])
+
+
 def _random(env: Env[Any, Any] | VectorEnv[Any, Any, Any], seed: int | None) -> Callable[[Any], Any]:
     """The policy of random actions, whose space is seeded only if there is a seed."""
     if seed is not None:
-        env.action_space.seed(int(np.random.SeedSequence(seed).spawn(1)[0].generate_state(1)[0]))
+        env.action_space.seed(seed)
     return lambda _: env.action_space.sample()
 
 

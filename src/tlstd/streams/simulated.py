@@ -24,6 +24,7 @@ Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator
 """What determines a stream. A generator is drawn from, so that each call makes another stream."""
 
 _MOST_EPISODES = 1 << 14  # simulated side by side
+_EPISODES = 1  # the branch of the tree of seeds for them
 _AHEAD = 32  # steps for which random numbers are drawn at once
 
 
@@ -222,7 +223,7 @@ class _Source:
         self.given = None if starts is None else domain.check_states(starts)
         if self.given is not None and len(self.given) == 0:
             raise InvalidParameterError("starts has no rows: pass at least one state, or leave it out")
-        self.root = _sequence(seed)
+        self.root = seed_sequence(seed)
         self.width = domain.noise_size + self.actor.is_random
         self._start_rng = np.random.default_rng(self.root)
         self._n_started = 0
@@ -237,7 +238,7 @@ class _Source:
 
     def numbers(self, episode: int) -> np.random.Generator:
         """The random numbers of an episode: ``width`` for each of its steps."""
-        key = (*self.root.spawn_key, 1, episode)
+        key = (*self.root.spawn_key, _EPISODES, episode)
         return np.random.default_rng(np.random.SeedSequence(self.root.entropy, spawn_key=key))
 
     def act(self, states: FloatArray, numbers: FloatArray) -> FloatArray:
@@ -376,7 +377,7 @@ def _discount(domain: Domain, gamma: float | None) -> float:
     return parameters.real("gamma", domain.gamma if gamma is None else gamma, low=0.0, high=1.0)
 
 
-def _sequence(seed: Seed) -> np.random.SeedSequence:
+def seed_sequence(seed: Seed) -> np.random.SeedSequence:
     """The seed as the root of a tree of seeds, without changing it (a generator is drawn from)."""
     if isinstance(seed, np.random.SeedSequence):
         return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size)
