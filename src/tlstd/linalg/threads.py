@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from threadpoolctl import ThreadpoolController
 
-SMALL = 5e8
-"""Floating-point operations below which one thread is used."""
+SMALL = 1e11
+"""Floating-point operations (some seconds) below which one thread is used."""
 
 
 @cache
