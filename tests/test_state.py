@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -229,6 +230,43 @@ def test_what_could_not_be_loaded_is_not_saved(saved: Path) -> None:
         model.save(saved)
     assert saved.read_bytes() == before
     assert os.listdir(saved.parent) == ["model"]
+
+
+def nearly_dependent(seed: int) -> Transitions:
+    """Few vectors, sums of two of them, and both with small entries added: what one read finds out helps the next."""
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, D, (6, 3))
+    X = np.zeros((61, D))
+    for row in X:
+        first, second = rng.integers(0, 6, 2)
+        row[groups[first]] += 1.0
+        row[groups[second]] += 0.7 * (rng.random() < 0.5)
+        row[rng.integers(0, D)] += 10.0 ** -rng.integers(2, 7) * (rng.random() < 0.3)
+    return Transitions.from_episodes([(sp.csr_array(X), rng.standard_normal(60), False)], gamma=0.9)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("name", ["TLSTD", "ATD"])
+def test_reads_before_saving_leave_nothing_behind(name: str, seed: int, tmp_path: Path) -> None:
+    """A model that was read at every step, its saved copy and one that was never read go on alike, to the bit."""
+    steps = nearly_dependent(seed)
+    makers: dict[str, Callable[[], LinearEstimator]] = {
+        "TLSTD": lambda: TLSTD(D, 4, lambda_=0.8, buffer_size=25),
+        "ATD": lambda: ATD(D, 4, step_size=Decay(1.0, 0), lambda_=0.8, eta=0.01, buffer_size=25),
+    }
+    read, silent = makers[name](), makers[name]()
+    for step in steps[:18]:
+        read.update(step)
+        read.predict(step.x)
+        silent.update(step)
+    read.save(tmp_path / "model")
+    loaded = tlstd.load(tmp_path / "model")
+    for step in steps[18:]:
+        for model in (read, loaded, silent):
+            model.update(step)
+        assert read.predict(step.x) == loaded.predict(step.x)
+    assert np.array_equal(read.weights, loaded.weights)
+    assert np.array_equal(read.weights, silent.weights)
 
 
 def test_functions_are_not_saved(tmp_path: Path) -> None:

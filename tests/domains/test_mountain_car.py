@@ -184,6 +184,9 @@ def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(InvalidInputError, match=r"states have shape \(2,\): pass \(N, 2\), position, velocity"):
         CAR.step([0.0, 0.0], [1])
+    for states in ([[0.0, 0.0], [0.0]], "ab", [["a", "b"]], [[None, 0.0]]):
+        with pytest.raises(InvalidInputError, match="states"):
+            CAR.step(states, [1])  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="states contain nan"):
         CAR.step([[0.0, np.nan]], [1])
     with pytest.raises(InvalidInputError, match=r"actions have shape \(2,\)"):

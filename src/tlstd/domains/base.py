@@ -141,7 +141,7 @@ class Domain(ABC):
 
     def check_states(self, states: ArrayLike) -> FloatArray:
         """States as a finite array (N, state_size), or an error."""
-        array = np.asarray(states, dtype=np.float64)
+        array = _as_numbers(states, "states")
         if array.ndim != 2 or array.shape[1] != self.state_size:
             names = ", ".join(self.state_names)
             raise InvalidInputError(f"states have shape {array.shape}: pass (N, {self.state_size}), {names}")
@@ -151,7 +151,7 @@ class Domain(ABC):
 
     def check_actions(self, actions: ArrayLike, n: int) -> FloatArray:
         """Actions as an array (n,) of known or possible ones, or an error."""
-        array = np.asarray(actions, dtype=np.float64)
+        array = _as_numbers(actions, "actions")
         if array.shape != (n,):
             raise InvalidInputError(f"actions have shape {array.shape}: pass one for each of {n} states")
         low, high = self.action_bounds
@@ -160,3 +160,10 @@ class Domain(ABC):
             known = f"lie in [{low:g}, {high:g}]" if self.actions is None else f"are {self.actions.tolist()}"
             raise InvalidInputError(f"actions contain {array[~good][0]}: they {known}")
         return array
+
+
+def _as_numbers(values: ArrayLike, name: str) -> FloatArray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} are no array of numbers ({error}): pass rows of equal length") from error
