@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 from tlstd.linalg.blocks import Block, DenseBlock, SparseBlock
 from tlstd.linalg.extension import Extension, extend_dense, extend_sparse
+from tlstd.linalg.stepwise import StepwiseExtension
 from tlstd.types import FloatArray
 
 
@@ -45,6 +46,8 @@ def extend(U: FloatArray, S: FloatArray, kind: str, head: FloatArray | None = No
     S = S.copy()
     if kind == "sparse":
         extension = extend_sparse(U, sparse_block(S, head), np.zeros(n), n)
+    elif kind == "stepwise":
+        extension = StepwiseExtension(U, sparse_block(S, head)).extension(np.zeros(n), n)
     else:
         extension = extend_dense(U, dense_block(S, head), n, chunk=max(S.shape[1], 1))
     if head is not None:
@@ -80,7 +83,7 @@ def check(extension: Extension, S: FloatArray) -> None:
     assert_allclose(Y, basis @ C, rtol=0.0, atol=1e-10)
 
 
-KINDS = pytest.mark.parametrize("kind", ["sparse", "dense"])
+KINDS = pytest.mark.parametrize("kind", ["sparse", "stepwise", "dense"])
 HEADS = pytest.mark.parametrize("with_head", [False, True], ids=["", "head"])
 
 
@@ -97,7 +100,7 @@ class TestExtend:
         for seed in range(5):
             rng = np.random.default_rng(seed)
             U = orthonormal(rng, n_U, r)
-            head = rng.standard_normal(n - 3 if kind == "sparse" else n) if with_head else None
+            head = rng.standard_normal(n if kind == "dense" else n - 3) if with_head else None
             extension, S = extend(U, random_S(rng, n, k), kind, head)
             check(extension, S)
             assert extension.size == np.linalg.matrix_rank(np.hstack([np.vstack([U, np.zeros((n - n_U, r))]), S]))

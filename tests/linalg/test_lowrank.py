@@ -138,7 +138,7 @@ class TestTallFactor:
         kept = factor.matrix.copy()
         for n in (5, 6, 7, 30, 31):
             block = sparse_block(np.zeros((n, 1)))
-            basis = Extension(factor.matrix, block, np.zeros((3, 1)), np.zeros(0, dtype=np.int64), np.zeros((0, 1)), n)
+            basis = Extension(factor.matrix, block, np.zeros(0, dtype=np.int64), np.zeros((3, 1)), n)
             factor.replace(basis, np.eye(3))
             assert factor.matrix.shape == (n, 3)
             assert_array_equal(factor.matrix[:5], kept)
@@ -150,7 +150,7 @@ class TestTallFactor:
         factor.n_rows = 3
         factor.load(np.ones((3, 1)))
         block = sparse_block(np.zeros((8, 1)))
-        basis = Extension(factor.matrix, block, np.zeros((1, 1)), np.zeros(0, dtype=np.int64), np.zeros((0, 1)), 8)
+        basis = Extension(factor.matrix, block, np.zeros(0, dtype=np.int64), np.zeros((1, 1)), 8)
         factor.replace(basis, np.eye(1))
         assert_array_equal(factor.matrix[:, 0], [1, 1, 1, 0, 0, 0, 0, 0])
 

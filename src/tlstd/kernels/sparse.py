@@ -381,6 +381,63 @@ def combination_residuals(indptr, rows, vals, wanted, picked, M, scratch, out):
         out[j] = np.sqrt(total)
 
 
+# --- a basis that grows by one vector at a time: coordinates have a row per vector ----------------------------------
+
+
+@kernel
+def sort_in(j, picked, m, gram, on_U, on_E, on_Q):
+    """Write the coordinates of vector j on the m picked directions to ``on_Q[j]``; returns its squared residual."""
+    left = gram[j, j]
+    for c in range(on_U.shape[1]):
+        left -= on_U[j, c] * on_U[j, c]
+    for c in range(on_E.shape[1]):
+        left -= on_E[j, c] * on_E[j, c]
+    for a in range(m):
+        i = picked[a]
+        total = gram[i, j]
+        for c in range(on_U.shape[1]):
+            total -= on_U[i, c] * on_U[j, c]
+        for c in range(on_E.shape[1]):
+            total -= on_E[i, c] * on_E[j, c]
+        for b in range(a):
+            total -= on_Q[i, b] * on_Q[j, b]
+        on_Q[j, a] = total / on_Q[i, a]
+        left -= on_Q[j, a] * on_Q[j, a]
+    return left
+
+
+@kernel
+def project_on_picked(picked, products, u, e, on_U, on_E, on_Q, q):
+    """As :func:`sort_in`, for a vector with the given inner products with U, E and the picked vectors; into ``q``."""
+    for a in range(q.size):
+        i = picked[a]
+        total = products[a]
+        for c in range(u.size):
+            total -= on_U[i, c] * u[c]
+        for c in range(e.size):
+            total -= on_E[i, c] * e[c]
+        for b in range(a):
+            total -= on_Q[i, b] * q[b]
+        q[a] = total / on_Q[i, a]
+
+
+@kernel
+def back_substitute(picked, on_Q, q):
+    """Turn coordinates on the directions into coefficients on the picked vectors, in place."""
+    for a in range(q.size - 1, -1, -1):
+        q[a] /= on_Q[picked[a], a]
+        for b in range(a):
+            q[b] -= on_Q[picked[a], b] * q[a]
+
+
+@kernel
+def subtract_picked(picked, on_S, rows, out):
+    """out -= Σ_a on_S[a] rows[picked[a]], in place."""
+    for a in range(on_S.size):
+        for c in range(out.size):
+            out[c] -= on_S[a] * rows[picked[a], c]
+
+
 @kernel
 def gather(x_rows, x_vals, B, n_rows, n_cols, out):
     """out = Bᵀ x for a sparse x; rows of -1 or past ``n_rows`` are passed over."""

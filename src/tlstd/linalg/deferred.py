@@ -22,6 +22,7 @@ from tlstd.linalg.blocks import DenseBlock, SparseBlock
 from tlstd.linalg.extension import Extension, extend_dense, extend_sparse
 from tlstd.linalg.lowrank import LowRank
 from tlstd.linalg.seen import SeenFeatures
+from tlstd.linalg.stepwise import StepwiseExtension
 from tlstd.linalg.svd import EPS, inverse_factors, leading_svd
 from tlstd.linalg.threads import one_thread
 from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray
@@ -116,6 +117,7 @@ class DeferredSystem:
         self._scratch: FloatArray = np.zeros(0)
         self._core: Core | None = None
         self._chunks: tuple[Extension, Extension] | None = None
+        self._stepwise: tuple[StepwiseExtension, StepwiseExtension] | None = None
         self._Utb: FloatArray | None = None
 
     # --- taking samples in ------------------------------------------------------------------------------------------
@@ -299,10 +301,13 @@ class DeferredSystem:
         full = self.is_full  # about to be compressed
         if isinstance(self.left, SparseBlock) and isinstance(self.right, SparseBlock):
             scratch = self.scratch()
-            return (
-                extend_sparse(U, self.left, scratch, n),
-                extend_sparse(V, self.right, scratch, n),
-            )
+            if full:
+                self._stepwise = None  # frees memory
+                return extend_sparse(U, self.left, scratch, n), extend_sparse(V, self.right, scratch, n)
+            if self._stepwise is None:
+                self._stepwise = StepwiseExtension(U, self.left), StepwiseExtension(V, self.right)
+            left_steps, right_steps = self._stepwise
+            return left_steps.extension(scratch, n), right_steps.extension(scratch, n)
         assert isinstance(self.left, DenseBlock) and isinstance(self.right, DenseBlock)
         if full:
             size = self.left.count
@@ -351,7 +356,7 @@ class DeferredSystem:
         self.factors.replace(core.left, core.L[:, :kept], core.sigma[:kept], core.right, core.Rt[:kept].T)
         self.b, self.z = b, z[:, 0]
         self.n_compressed += self.left.count
-        self._core = self._Utb = self._chunks = None
+        self._core = self._Utb = self._chunks = self._stepwise = None
         switch = self._should_switch()
         self.left.clear()
         self.right.clear()

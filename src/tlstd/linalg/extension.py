@@ -3,7 +3,7 @@
 An :class:`Extension` is an orthonormal basis in three parts,
 
 - the r columns of U,
-- Q = (S_J - U P_J) R_J⁻¹ for the vectors J whose residual against U and each other is large. It is found through
+- Q = (S_J - U P_J - E F_J) R_J⁻¹ for the vectors J whose residual against the others is large. It is found through
   the Gram matrix and never formed: all that is stored is small,
 - E, explicit columns, for what the Gram matrix cannot resolve: forming inner products first costs ε/δ² of
   orthogonality for a relative residual δ,
@@ -46,18 +46,27 @@ class Extension:
     ----------
     U : (n_U, r), orthonormal columns; rows past n_U count as zero
     block : the vectors S
-    P : (r, k) coordinates of S against U
-    picked, R : the vectors J and the (|J|, k) coordinates of S against Q
+    picked : the vectors J
+    coordinates : (r + |J| + e, k), of S in U, Q and E
     n : number of rows of the space
+    E : (n, e), explicit columns, none if left out
     """
 
-    def __init__(self, U: FloatArray, block: Block, P: FloatArray, picked: IntArray, R: FloatArray, n: int) -> None:
+    def __init__(
+        self,
+        U: FloatArray,
+        block: Block,
+        picked: IntArray,
+        coordinates: FloatArray,
+        n: int,
+        E: FloatArray | None = None,
+    ) -> None:
         self.U, self.block, self.n = U, block, n
-        self.picked = picked
-        self.E: FloatArray = np.zeros((n, 0))
-        self.coordinates: FloatArray = np.vstack([P, R])
-        self._P_picked = P[:, picked]
-        self._R_picked = R[:, picked]
+        self.picked, self.coordinates = picked, coordinates
+        self.E: FloatArray = np.zeros((n, 0)) if E is None else E
+        r, m = U.shape[1], picked.size
+        mine = coordinates[:, picked]
+        self._P_picked, self._R_picked, self._F_picked = mine[:r], mine[r : r + m], mine[r + m :]
 
     @property
     def size(self) -> int:
@@ -87,15 +96,18 @@ class Extension:
 
     def assemble(self, UtX: FloatArray, StX: FloatArray, X: FloatArray) -> FloatArray:
         """Coordinates of X from its inner products with U and S, and with E."""
+        EtX = self.E[: X.shape[0]].T @ X
         residual = StX[self.picked] - self._P_picked.T @ UtX
+        if self.E.shape[1]:
+            residual -= self._F_picked.T @ EtX
         QtX = solve_triangle(self._R_picked, residual, transposed=True)
-        return np.vstack([UtX, QtX, self.E[: X.shape[0]].T @ X])
+        return np.vstack([UtX, QtX, EtX])
 
     def split(self, C: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Coefficients on U, on S[:, picked] and on E of the vectors with coordinates C (size, q)."""
         r, m = self.U.shape[1], self.picked.size
         on_S = solve_triangle(self._R_picked, C[r : r + m])
-        return C[:r] - self._P_picked @ on_S, on_S, C[r + m :]
+        return C[:r] - self._P_picked @ on_S, on_S, C[r + m :] - self._F_picked @ on_S
 
     def expand(self, C: FloatArray) -> FloatArray:
         """The vectors (n, q) with coordinates C (size, q)."""
@@ -156,11 +168,8 @@ class Extension:
         the columns it came from inherits their rounding errors; what each correction removes is folded back into
         the coordinates, so that basis times coordinates stays S.
         """
-        inside = np.zeros((self.size, X.shape[1]))
-        for _ in range(2):
-            C = self.project(X)
-            X -= self.expand(C)
-            inside += C
+        inside = self.project(X)
+        X -= self.expand(inside)
         directions, triangle = self._directions(X)
         C = self.project(directions)
         directions -= self.expand(C)
@@ -171,6 +180,7 @@ class Extension:
         self.coordinates = np.vstack([self.coordinates, np.zeros((triangle.shape[0], self.coordinates.shape[1]))])
         self.coordinates[:, columns] = np.vstack([inside, triangle])
         self.E = np.hstack([self.E, directions])
+        self._F_picked = self.coordinates[self.size - self.E.shape[1] :, self.picked]
 
     def _directions(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Q (n, e) orthonormal and R (e, u) with X ≈ Q R, without the directions that are rounding only."""
@@ -187,7 +197,7 @@ def extend_sparse(U: FloatArray, block: SparseBlock, scratch: FloatArray, n: int
     """
     P = block.products("factor", U).T
     if U.shape[1] >= n:  # U spans everything
-        return Extension(U, block, P, np.zeros(0, dtype=np.int64), np.zeros((0, block.count)), n)
+        return Extension(U, block, np.zeros(0, dtype=np.int64), P, n)
     same_as, residual = block.same_as(), block.gram(n) - P.T @ P
     is_first = same_as == np.arange(block.count)
     if is_first.all():
@@ -196,7 +206,7 @@ def extend_sparse(U: FloatArray, block: SparseBlock, scratch: FloatArray, n: int
         distinct = np.flatnonzero(is_first)
         chosen, R = _pivoted_cholesky(residual[is_first][:, is_first], GRAM_RESOLUTION**2, most=n - U.shape[1])
         picked, R = distinct[chosen], R[:, (np.cumsum(is_first) - 1)[same_as]]
-    extension = Extension(U, block, P, picked, R, n)
+    extension = Extension(U, block, picked, np.vstack([P, R]), n)
     is_open = is_first & (block.norms[: block.count] > 0.0)
     is_open[picked] = False
     unresolved = np.flatnonzero(is_open)
@@ -218,9 +228,7 @@ def extend_dense(
     Goes on from ``start``, an extension by the block's first vectors (a multiple of ``chunk`` of them), with the same
     result to the bit. O(n k (r + k)).
     """
-    extension = start or Extension(
-        U, block, np.zeros((U.shape[1], 0)), np.zeros(0, dtype=np.int64), np.zeros((0, 0)), n
-    )
+    extension = start or Extension(U, block, np.zeros(0, dtype=np.int64), np.zeros((U.shape[1], 0)), n)
     known = extension.coordinates.shape[1]
     stop = block.count if count is None else count
     for first in range(known, stop, chunk):
