@@ -139,9 +139,13 @@ class LinearEstimator(ABC):
         self.n_updates += len(batch)
         self._solved = None
 
+    def _longest_lambda(self) -> float:
+        """λ of the longest trace that is kept."""
+        return self.lambda_
+
     def _bounded_trace(self, batch: Batch) -> float:
         """Upper bound of the trace's length after the batch; raises where products with it could overflow."""
-        step, bound = batch.follow_trace(self.lambda_, self._trace_bound, MAX_MAGNITUDE)
+        step, bound = batch.follow_trace(self._longest_lambda(), self._trace_bound, MAX_MAGNITUDE)
         if step >= 0:
             raise InvalidInputError(
                 f"with rho = {batch.rhos[step]} at step {step} of this call the eligibility trace could reach "

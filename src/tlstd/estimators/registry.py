@@ -24,6 +24,9 @@ ESTIMATORS: dict[str, Factory] = {
     "TLSTD (replacing)": lambda n_features, **options: TLSTD(
         n_features, n_features, lambda_=0.7, trace="replacing", **options
     ),
+    "TLSTD (subspace)": lambda n_features, **options: TLSTD(
+        n_features, n_features, lambda_=0.7, subspace_lambda=1.0, **options
+    ),
     "TD": lambda n_features, **options: TD(n_features, step_size=0.05, lambda_=0.7, **options),
     "TD (replacing)": lambda n_features, **options: TD(
         n_features, step_size=0.05, lambda_=0.7, trace="replacing", **options

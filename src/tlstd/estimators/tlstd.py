@@ -32,6 +32,10 @@ class TLSTD(TruncatedEstimator):
         paper's mini-batch algorithm, and, read at every step, also its fully incremental one.
     rcond : float in [0, 1)
         Singular values at or below ``rcond`` times the largest are not inverted. The paper uses 0.01.
+    subspace_lambda : float in [0, 1], optional
+        Take the rank-``rank`` subspaces from the LSTD matrix of this λ, and the equations, projected onto them, from
+        that of ``lambda_``. With tile coding and a small rank 1.0 is far better than the subspaces of a small
+        ``lambda_`` itself (see ``docs/experiments.md``). Singular values and factors are then those of this λ.
     beta : float in (0, 1), optional
         Constant weight of a new sample, for tracking; by default all samples weigh the same.
     trace : "accumulating" or "replacing"
@@ -68,10 +72,13 @@ class TLSTD(TruncatedEstimator):
         rcond: float = 1e-4,
         beta: float | None = None,
         trace: str = "accumulating",
+        subspace_lambda: float | None = None,
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
-        self._truncate(rank, buffer_size=buffer_size, rcond=rcond, beta=beta, trace=trace)
+        self._truncate(
+            rank, buffer_size=buffer_size, rcond=rcond, beta=beta, trace=trace, subspace_lambda=subspace_lambda
+        )
         self._coordinates: Solution | None = None
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tlstd import parameters
 from tlstd.container import Saved, State
+from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.deferred import DeferredSystem
@@ -25,6 +26,7 @@ class TruncatedEstimator(LinearEstimator):
         rcond: float,
         beta: float | None,
         trace: str,
+        subspace_lambda: float | None = None,
     ) -> None:
         """Check and keep the options, and make the system."""
         self.rank = parameters.integer(
@@ -34,16 +36,27 @@ class TruncatedEstimator(LinearEstimator):
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
         self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
+        self.subspace_lambda = None
+        if subspace_lambda is not None:
+            self.subspace_lambda = parameters.real("subspace_lambda", subspace_lambda, low=0.0, high=1.0)
+            if self.trace == "replacing":
+                raise InvalidParameterError(
+                    f'subspace_lambda is {subspace_lambda} with trace="replacing": use accumulating traces'
+                )
         short = max(SHORTEST_BUFFER, self.rank)  # a long buffer would make every read dear
         self._system = DeferredSystem(
             self.n_features,
             self.rank,
-            lambda_=self.lambda_,
+            lambda_=self.lambda_ if self.subspace_lambda is None else self.subspace_lambda,
+            second_lambda=None if self.subspace_lambda is None else self.lambda_,
             buffer_size=short if read_at_every_step and buffer_size is None else self.buffer_size,
             beta=self.beta,
             replacing=self.trace == "replacing",
             n_targets=self.n_targets,
         )
+
+    def _longest_lambda(self) -> float:
+        return max(self.lambda_, self._system.lambda_)
 
     @property
     def n_seen(self) -> int:

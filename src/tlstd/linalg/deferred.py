@@ -21,6 +21,7 @@ from tlstd.linalg.batch import Batch
 from tlstd.linalg.blocks import DenseBlock, SparseBlock
 from tlstd.linalg.extension import Extension, extend_dense, extend_sparse
 from tlstd.linalg.lowrank import LowRank
+from tlstd.linalg.projected import ProjectedSystem, Projection
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.stepwise import StepwiseExtension
 from tlstd.linalg.svd import EPS, inverse_factors, leading_svd
@@ -60,6 +61,7 @@ class Core:
     decay: float
     b_coefficients: FloatArray  # (k, m), of b - decay·b₀ on the left block's unit vectors
     z_coefficients: FloatArray  # (k, 1), of the last trace on them
+    projection: Projection | None  # the second system on the leading singular vectors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +86,8 @@ class DeferredSystem:
         Constant forgetting factor; None for the running average.
     replacing : bool
         Replacing instead of accumulating traces.
+    second_lambda : float or None
+        λ of a second system, projected onto these factors, that is solved instead; see ``projected``.
     """
 
     def __init__(
@@ -96,8 +100,10 @@ class DeferredSystem:
         beta: float | None,
         replacing: bool,
         n_targets: int,
+        second_lambda: float | None = None,
     ) -> None:
         self.n_features, self.rank, self.lambda_ = n_features, rank, lambda_
+        self.projected = None if second_lambda is None else ProjectedSystem(second_lambda, n_targets)
         self.buffer_size, self.beta, self.replacing = buffer_size, beta, replacing
         self.n_compressed = 0  # samples already in the factors
         self.seen = SeenFeatures()
@@ -206,6 +212,12 @@ class DeferredSystem:
             X, X_next = batch.dense(self.seen.ids)
             self.left.append(X)
             self.right.append(X - batch.discounts[:, None] * X_next)
+        if self.projected is not None:
+            second = batch.trace_discounts * self.projected.lambda_
+            if first == 0:
+                x = self.left.first_vector(len(self.seen))
+                self.projected.begin(x, second[0], batch.rhos[0], self._capacity)
+            self.projected.fill(first, second)
         if first == 0:
             self._has_head = bool(decays[0] * batch.rhos[0] != 0.0 and self.z.any())
             if self._has_head:
@@ -284,7 +296,18 @@ class DeferredSystem:
         on_vectors[k - 1 :, -1] = 1.0
         kernels.gather_traces(*traces, on_vectors)
         on_vectors *= norms
-        return Core(left, right, L, sigma, Rt, decay, on_vectors[:, :-1], on_vectors[:, -1:])
+        projection = None
+        if self.projected is not None:
+            q = self._kept(sigma)
+            samples = self._rhos[:k], weights, self._rewards[:k], decay
+            projection = self.projected.project(left, right, *samples, L[:, :q], Rt[:q])
+        return Core(left, right, L, sigma, Rt, decay, on_vectors[:, :-1], on_vectors[:, -1:], projection)
+
+    def _kept(self, sigma: FloatArray) -> int:
+        """How many singular values survive: at most ``rank``, and none that is rounding."""
+        if not (sigma.size and sigma[0] > 0.0):
+            return 0
+        return min(self.rank, int(np.count_nonzero(sigma > EPS * sigma[0])))
 
     def _weights(self, k: int) -> tuple[FloatArray, float]:
         """Weight of each of the k buffered samples, and of everything before them."""
@@ -350,10 +373,16 @@ class DeferredSystem:
         else:
             self.left.add_to(z, every, core.z_coefficients)
         z[np.abs(z) < 1e-40 * np.abs(z).max(initial=0.0)] = 0.0  # spares later steps subnormal numbers
-        kept = 0
-        if core.sigma.size and core.sigma[0] > 0.0:
-            kept = min(self.rank, int(np.count_nonzero(core.sigma > EPS * core.sigma[0])))
-        self.factors.replace(core.left, core.L[:, :kept], core.sigma[:kept], core.right, core.Rt[:kept].T)
+        kept = self._kept(core.sigma)
+        k = self.left.count
+        if self.projected is not None:
+            samples = self._rhos[:k], self._weights(k)[0], self._rewards[:k], core.decay
+            self.projected.compress(self.left, *samples, n)
+        rotations = self.factors.replace(core.left, core.L[:, :kept], core.sigma[:kept], core.right, core.Rt[:kept].T)
+        if self.projected is not None and core.projection is not None:
+            self.projected.G = core.projection.G
+            for on_left, on_right in rotations:
+                self.projected.G = on_left @ self.projected.G @ on_right.T
         self.b, self.z = b, z[:, 0]
         self.n_compressed += self.left.count
         self._core = self._Utb = self._chunks = self._stepwise = None
@@ -377,13 +406,16 @@ class DeferredSystem:
     def solve(self, rcond: float) -> Solution:
         """Coordinates of w = A⁺ b with at most ``rank`` singular values inverted. O((r + k)³)."""
         core = self.core()
+        if core.projection is not None:
+            y: FloatArray = core.Rt[: core.projection.h.shape[0]].T @ core.projection.solve(rcond)
+            return Solution(core.right, y, *core.right.split(y))
         if self._Utb is None:
             self._Utb = self.factors.U.T @ self.b[: self.factors.U.shape[0]]
         assert self.left is not None
         b = core.decay * core.left.assemble(self._Utb, self.left.products("b", self.b), self.b)
         b += core.left.coordinates @ core.b_coefficients
         inverse = inverse_factors(core.sigma, rcond=rcond, rank=self.rank)
-        y: FloatArray = core.Rt.T @ (inverse[:, None] * (core.L.T @ b))
+        y = core.Rt.T @ (inverse[:, None] * (core.L.T @ b))
         return Solution(core.right, y, *core.right.split(y))
 
     def step(self, rcond: float) -> FloatArray:
@@ -430,6 +462,8 @@ class DeferredSystem:
             state["storage"] = "sparse" if isinstance(self.left, SparseBlock) else "dense"
             state["has_head"] = self._has_head and k > 0
             state["left"], state["right"] = self.left.state(), self.right.state()
+        if self.projected is not None:
+            state["second"] = self.projected.state(k)
         if self.replacing:
             alive = self._stamps[:n] == self._clock[0]
             trace = np.where(alive, self._trace[:n], 0.0) + 0.0  # no −0.0
@@ -450,6 +484,8 @@ class DeferredSystem:
         self._rhos = saved.floats("rhos", k, low=0.0, high=MAX_MAGNITUDE)
         self._rewards = saved.floats("rewards", k, self._n_targets, low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE)
         self._restore_blocks(saved, k, n)
+        if self.projected is not None:
+            self.projected.restore(saved.part("second"), k, self.factors.sigma.size, rows, n)
         if self.replacing:
             self._trace = saved.floats("trace", n)
             self._stamps = (self._trace != 0.0).astype(np.float64)

@@ -124,36 +124,48 @@ class LowRank:
         """Right singular vectors, (n, r)."""
         return self.right.matrix
 
-    def replace(self, left: Extension, L: FloatArray, sigma: FloatArray, right: Extension, R: FloatArray) -> None:
-        """Become L diag(sigma) Rᵀ, given in the coordinates of extensions of U and V."""
+    def replace(
+        self, left: Extension, L: FloatArray, sigma: FloatArray, right: Extension, R: FloatArray
+    ) -> list[tuple[FloatArray, FloatArray]]:
+        """Become L diag(sigma) Rᵀ, given in the coordinates of extensions of U and V.
+
+        Returns what :meth:`orthonormalise` does, if that was needed.
+        """
         self.left.replace(left, L)
         self.right.replace(right, R)
         self.sigma = sigma
         self.doubt += max(left.orthogonality_loss(L), right.orthogonality_loss(R))
-        if self.doubt > DOUBTFUL:
-            self.orthonormalise()
-            self.doubt = 0.0
+        if self.doubt <= DOUBTFUL:
+            return []
+        self.doubt = 0.0
+        return self.orthonormalise()
 
     def orthogonality_error(self) -> float:
         """max(max|UᵀU - I|, max|VᵀV - I|). O(n r²)."""
         return max(_deviation(self.left.gram()), _deviation(self.right.gram()))
 
-    def orthonormalise(self) -> None:
+    def orthonormalise(self) -> list[tuple[FloatArray, FloatArray]]:
         """Restore orthonormal columns without changing the product U diag(sigma) Vᵀ.
 
         A Cholesky QR of both factors (they are nearly orthonormal, so it is accurate), whose triangles are *folded
         back*: with U = Q_u R_u and V = Q_v R_v the new factors come from the SVD of R_u diag(sigma) R_vᵀ. Dropping the
         triangles instead would change A.
+
+        Returns the pairs of matrices, in turn, by which anything else that is held in the coordinates of U and V has to
+        be multiplied from the left and, transposed, from the right.
         """
+        changes: list[tuple[FloatArray, FloatArray]] = []
         for _ in range(3):
             G_left, G_right = self.left.gram(), self.right.gram()
             if max(_deviation(G_left), _deviation(G_right)) <= ORTHOGONALITY:
-                return
+                break
             R_left, to_Q_left = self.left.triangle(G_left)
             R_right, to_Q_right = self.right.triangle(G_right)
             L, self.sigma, Rt = svd((R_left * self.sigma) @ R_right.T)
             self.left.transform(to_Q_left @ L)
             self.right.transform(to_Q_right @ Rt.T)
+            changes.append((L.T @ R_left, Rt @ R_right))
+        return changes
 
     def state(self) -> State:
         """What :meth:`restore` takes."""

@@ -1,0 +1,99 @@
+"""The learning problems of the experiments by name: a domain, its features, and states with their true values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from tlstd.domains.base import Domain
+from tlstd.domains.energy_programme import exact_values
+from tlstd.domains.energy_storage import EnergyStorage
+from tlstd.domains.mountain_car import MountainCar
+from tlstd.domains.pendulum import Pendulum
+from tlstd.errors import InvalidParameterError
+from tlstd.evaluation import true_values
+from tlstd.features.combine import FeatureMap
+from tlstd.features.rbf import RBF
+from tlstd.features.tile_coding import TileCoder
+from tlstd.streams.simulated import record, trajectory
+from tlstd.types import FloatArray, Matrix, Transitions
+
+EVALUATION_SEED = 10**6
+"""Of the path whose states EnergyStorage is evaluated at; no run has it."""
+
+
+class Problem(NamedTuple):
+    """What is to be learned, and the truth that it is compared with."""
+
+    title: str
+    domain: Domain
+    features: FeatureMap
+    X: Matrix
+    """Features of the states where errors are measured."""
+    truth: FloatArray
+    """Their values."""
+    square_length: float
+    """Mean of ‖x‖² over these states: their number if features are 0 or 1. Step sizes are divided by it."""
+
+    def rmse(self, values: FloatArray) -> float:
+        """Root of the mean squared error; infinite if the values are not numbers."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = float(np.sqrt(np.mean((values - self.truth) ** 2)))
+        return error if np.isfinite(error) else np.inf
+
+
+def _problem(title: str, domain: Domain, features: FeatureMap, states: FloatArray, truth: FloatArray) -> Problem:
+    X = features.encode_many(domain.observe(states))
+    squares = (X**2).sum(axis=1) if isinstance(X, np.ndarray) else X.multiply(X).sum(axis=1)
+    return Problem(title, domain, features, X, truth, float(np.mean(squares)))
+
+
+def _car(features: Callable[[MountainCar], FeatureMap], kind: str) -> Problem:
+    car = MountainCar()
+    return _problem(f"Mountain Car, {kind}", car, features(car), car.grid(), true_values(car, car.grid()))
+
+
+def _pendulum(features: Callable[[Pendulum], FeatureMap], kind: str) -> Problem:
+    pendulum = Pendulum()
+    states = pendulum.grid()
+    return _problem(f"Pendulum, {kind}", pendulum, features(pendulum), states, true_values(pendulum, states))
+
+
+def _energy() -> Problem:
+    domain = EnergyStorage()
+    features = TileCoder(domain.low, domain.high, tiles=[5, 5, 10, 5], tilings=32, bias=True)
+    states = trajectory(domain, n_steps=10_000, seed=EVALUATION_SEED).states[::10]
+    return _problem("Energy storage, tiles", domain, features, states, exact_values(domain, domain.policy(), states))
+
+
+PROBLEMS: dict[str, Callable[[], Problem]] = {
+    "car-tiles": lambda: _car(lambda car: TileCoder(car.low, car.high, tiles=10, tilings=10), "tiles"),
+    "car-rbf": lambda: _car(lambda car: RBF(car.low, car.high, grid=32, width=0.12), "RBFs"),
+    "pendulum-tiles": lambda: _pendulum(lambda p: TileCoder(p.low, p.high, tiles=10, tilings=10), "tiles"),
+    "pendulum-rbf": lambda: _pendulum(lambda p: RBF(p.low, p.high, grid=32, width=0.12), "RBFs"),
+    "energy": _energy,
+}
+
+
+@lru_cache(maxsize=8)
+def problem(name: str) -> Problem:
+    """The problem of this name, made once per process.
+
+    Example
+    -------
+    >>> problem("car-tiles").truth.shape, problem("car-tiles").square_length
+    ((400,), 10.0)
+    """
+    if name not in PROBLEMS:
+        raise InvalidParameterError(f"there is no problem {name!r}: choose one of {', '.join(PROBLEMS)}")
+    return PROBLEMS[name]()
+
+
+@lru_cache(maxsize=2)
+def stream(name: str, n_steps: int, seed: int) -> Transitions:
+    """``n_steps`` transitions of the problem's own policy; the last two are kept."""
+    made = problem(name)
+    return record(made.domain, None, made.features, n_steps=n_steps, seed=seed)

@@ -1,0 +1,73 @@
+"""Means over runs, and how sure one can be of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from tlstd.types import FloatArray
+
+RESAMPLES = 1000
+
+
+class Interval(NamedTuple):
+    """A number and its 95% bootstrap interval over runs."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+
+def bootstrap(
+    statistic: Callable[..., float | FloatArray], *samples: FloatArray, paired: bool = True, level: float = 0.95
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A statistic of runs and its percentile interval, by drawing whole runs with replacement (fixed seed).
+
+    ``samples`` have a row per run. If ``paired``, row i of all of them is from the same seed, and they are drawn alike.
+
+    Example
+    -------
+    >>> value, low, high = bootstrap(lambda x: x.mean(), np.arange(100.0))
+    >>> float(value), bool(40 < low < 46), bool(53 < high < 59)
+    (49.5, True, True)
+    """
+    rng = np.random.default_rng(0)
+    sizes = [len(sample) for sample in samples]
+    paired = paired and len(set(sizes)) == 1
+    draws = []
+    for _ in range(RESAMPLES):
+        first = rng.integers(0, sizes[0], sizes[0])
+        rows = [first if paired or i == 0 else rng.integers(0, size, size) for i, size in enumerate(sizes)]
+        draws.append(statistic(*(np.asarray(sample)[row] for sample, row in zip(samples, rows, strict=True))))
+    tail = 50.0 * (1.0 - level)
+    with np.errstate(invalid="ignore"):
+        low, high = np.percentile(np.asarray(draws), [tail, 100.0 - tail], axis=0)
+    return np.asarray(statistic(*map(np.asarray, samples))), low, high
+
+
+def interval(statistic: Callable[..., float], *samples: FloatArray, paired: bool = True) -> Interval:
+    """As :func:`bootstrap`, of one number.
+
+    Example
+    -------
+    >>> print(interval(lambda x: x.mean(), np.array([1.0, 1.0, 1.0])))
+    1 [1, 1]
+    """
+    value, low, high = bootstrap(statistic, *samples, paired=paired)
+    return Interval(float(value), float(low), float(high))
+
+
+def ratio_of_means(above: FloatArray, below: FloatArray) -> Interval:
+    """Mean of one sample over that of another, run by run from the same seeds.
+
+    Example
+    -------
+    >>> print(ratio_of_means(np.array([2.0, 4.0]), np.array([1.0, 2.0])))
+    2 [2, 2]
+    """
+    return interval(lambda a, b: float(a.mean() / b.mean()), above, below)

@@ -1,0 +1,67 @@
+"""Tasks: learn from a stream and measure the error on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tlstd.errors import InvalidParameterError
+from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.registry import CLASSES
+from tlstd.estimators.step_sizes import Decay
+from tlstd.experiments.problems import problem, stream
+from tlstd.types import FloatArray, IntArray
+
+
+def make(estimator: Mapping[str, Any], n_features: int) -> LinearEstimator:
+    """An estimator from settings: its class under ``"class"``, the other settings its constructor's arguments.
+
+    A step size that is a pair is ``Decay(alpha0, n0)``; an argument with a ``"class"`` is an estimator itself.
+
+    Example
+    -------
+    >>> make({"class": "TD", "lambda_": 0.9, "step_size": [0.1, 100]}, n_features=4).step_size
+    Decay(alpha0=0.1, n0=100.0)
+    """
+    arguments = dict(estimator)
+    name = arguments.pop("class", None)
+    if name not in CLASSES:
+        raise InvalidParameterError(f"there is no estimator {name!r}: choose one of {', '.join(CLASSES)}")
+    for key, value in arguments.items():
+        if key == "step_size" and isinstance(value, (list, tuple)):
+            arguments[key] = Decay(*value)
+        elif isinstance(value, Mapping) and "class" in value:
+            arguments[key] = make(value, n_features)
+    if name == "Handover":
+        return CLASSES[name](**arguments)
+    return CLASSES[name](n_features, **arguments)
+
+
+def curve(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatArray]:
+    """RMSE after each of ``samples`` samples of a problem.
+
+    Settings: ``problem``, ``estimator`` (see :func:`make`), ``samples`` (rising), and ``length`` of the stream if it is
+    not the last of them. With ``clock`` the CPU seconds of learning and of finding the weights are given too.
+    """
+    made, samples = problem(settings["problem"]), settings["samples"]
+    steps = stream(settings["problem"], settings.get("length", samples[-1]), seed)
+    if settings.get("clock"):  # compilation is not learning
+        first = make(settings["estimator"], made.features.n_features)
+        first.update_many(steps[: min(50, samples[0])])
+        first.sparse_weights  # noqa: B018 - solved when read
+    model = make(settings["estimator"], made.features.n_features)
+    errors, seconds, total, start = [], [], 0.0, 0
+    for stop in samples:
+        part = steps[start:stop]
+        begin = time.process_time()
+        model.update_many(part)
+        model.sparse_weights  # noqa: B018 - solved when read
+        total += time.process_time() - begin
+        seconds.append(total)
+        errors.append(made.rmse(model.predict(made.X)))
+        start = stop
+    columns: dict[str, IntArray | FloatArray] = {"samples": np.array(samples), "rmse": np.array(errors)}
+    return columns | {"seconds": np.array(seconds)} if settings.get("clock") else columns

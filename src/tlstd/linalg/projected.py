@@ -1,0 +1,143 @@
+"""The LSTD system of a second λ, seen through the factors of the first.
+
+The leading subspaces of A tell which features matter. For λ near 1 they are those of the features themselves, for small
+λ they are not: A then carries I - γP, which is nearly zero on smooth functions. So the subspaces can be taken from one
+λ and the equations from another. Of the second system A₂ w = b₂ only G = UᵀA₂V (r × r) and b₂ are kept. It costs a
+second trace and another small product per compression.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tlstd.container import Saved, State
+from tlstd.kernels import sparse as kernels
+from tlstd.linalg.blocks import Block
+from tlstd.linalg.extension import Extension
+from tlstd.linalg.svd import solve_truncated
+from tlstd.types import FloatArray
+
+
+class Projection(NamedTuple):
+    """The second system in the coordinates of the leading singular vectors, as of the last sample."""
+
+    G: FloatArray
+    """(q, q)"""
+    h: FloatArray
+    """(q, m)"""
+
+    def solve(self, rcond: float) -> FloatArray:
+        """Coordinates (q, m) of the solution, singular values at or below ``rcond`` times the largest left out."""
+        return solve_truncated(self.G, self.h, rcond=rcond)
+
+
+class ProjectedSystem:
+    """b₂, the second trace, and what the buffer adds to G.
+
+    Parameters
+    ----------
+    lambda_ : float in [0, 1]
+        The second λ.
+    n_targets : int
+    """
+
+    def __init__(self, lambda_: float, n_targets: int) -> None:
+        self.lambda_ = lambda_
+        self.G: FloatArray = np.zeros((0, 0))
+        self.b: FloatArray = np.zeros((0, n_targets))
+        self.z: FloatArray = np.zeros(0)
+        self._decays: FloatArray = np.zeros(0)
+        self._beside: FloatArray = np.zeros((0, n_targets + 1))  # b₂ and the buffer's first trace
+        self._on_U: FloatArray | None = None
+
+    def begin(self, x: FloatArray, decay: float, rho: float, size: int) -> None:
+        """Start a buffer of ``size`` samples whose first features are x, with γλ₂ = ``decay``."""
+        self._decays = np.zeros(size)
+        trace = rho * x
+        trace[: self.z.size] += rho * decay * self.z
+        self._beside = np.zeros((x.size, self.b.shape[1] + 1))
+        self._beside[: self.b.shape[0], :-1] = self.b
+        self._beside[:, -1] = trace
+        self._on_U = None
+
+    def fill(self, first: int, decays: FloatArray) -> None:
+        """Take in the γλ₂ of the buffer's samples from ``first`` on."""
+        if first + decays.size > self._decays.size:  # restored: no room yet
+            longer = np.zeros(2 * (first + decays.size))
+            longer[: self._decays.size] = self._decays
+            self._decays = longer
+        self._decays[first : first + decays.size] = decays
+
+    def project(
+        self,
+        left: Extension,
+        right: Extension,
+        rhos: FloatArray,
+        weights: FloatArray,
+        rewards: FloatArray,
+        decay: float,
+        L: FloatArray,
+        Rt: FloatArray,
+    ) -> Projection:
+        """G and h in the coordinates L, R of the bases of both sides."""
+        k, r = rhos.size, self.G.shape[0]
+        if self._on_U is None:
+            self._on_U = left.U.T @ self._beside[: left.U.shape[0]]
+        beside = left.assemble(self._on_U, left.block.products("beside", self._beside), self._beside)
+        Z = left.block.norms[:k, None] * left.coordinates.T
+        Z[:1] = beside[:, -1]
+        kernels.follow_traces(self._decays[:k], rhos, True, Z)
+        Z *= weights[:, None]
+        along_L = Z @ L
+        along_R = right.block.norms[:k, None] * (Rt @ right.coordinates).T
+        G = along_L.T @ along_R + decay * (L[:r].T @ self.G @ Rt[:, :r].T)
+        h = decay * (L.T @ beside[:, :-1]) + along_L.T @ rewards
+        return Projection(G, h)
+
+    def compress(
+        self, block: Block, rhos: FloatArray, weights: FloatArray, rewards: FloatArray, decay: float, n: int
+    ) -> None:
+        """Take the buffer's share of b₂ and of the trace in, over n rows."""
+        k, m = rhos.size, self.b.shape[1]
+        shares = np.zeros((k, m + 1))  # of the first trace and of the further vectors
+        shares[:, :m] = weights[:, None] * rewards
+        shares[k - 1, m] = 1.0
+        kernels.gather_traces(self._decays[:k], rhos, True, shares)
+        shares[1:] *= block.norms[1:k, None]
+        new = np.zeros((n, m + 1))
+        rows = self._beside.shape[0]
+        new[:rows] = self._beside[:, -1:] * shares[:1]
+        new[:rows, :m] += decay * self._beside[:, :m]
+        block.add_to(new, np.arange(1, k), shares[1:])
+        new[np.abs(new) < 1e-40 * np.abs(new).max(axis=0, initial=0.0)] = 0.0  # spares later steps subnormal numbers
+        self.b, self.z = np.ascontiguousarray(new[:, :m]), new[:, m].copy()
+        self._rest()
+
+    def _rest(self) -> None:
+        """No buffer, no trace into it."""
+        self._beside = np.hstack([self.b, np.zeros((self.b.shape[0], 1))])
+        self._on_U = None
+
+    def state(self, n_buffered: int) -> State:
+        """What :meth:`restore` takes."""
+        return {
+            "G": self.G,
+            "b": self.b,
+            "z": self.z,
+            "decays": self._decays[:n_buffered],
+            "beside": self._beside if n_buffered else self._beside[:0],  # else it follows from b
+        }
+
+    def restore(self, saved: Saved, n_buffered: int, rank: int, n_rows: int, n: int) -> None:
+        """Take over a saved state with factors of this rank and ``n_rows`` rows; only of fresh objects."""
+        m = self.b.shape[1]
+        self.G = saved.floats("G", rank, rank)
+        self.b, self.z = saved.floats("b", n_rows, m), saved.floats("z", n_rows)
+        self._decays = saved.floats("decays", n_buffered, low=0.0, high=1.0)
+        self._beside = saved.floats("beside", None, m + 1)
+        if not (n_rows <= self._beside.shape[0] <= n if n_buffered else self._beside.shape[0] == 0):
+            raise saved.error("beside", f"has {self._beside.shape[0]} rows where {n} features were seen")
+        if n_buffered == 0:
+            self._rest()

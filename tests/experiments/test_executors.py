@@ -1,0 +1,95 @@
+"""Whatever dies, every run is stored once. A Dask cluster is tested in ``test_runner.py``."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+
+from tests.experiments import toy
+from tlstd.errors import InvalidParameterError
+from tlstd.experiments.executors import DaskCluster, Executor, InProcess, LocalProcesses
+from tlstd.experiments.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "results")
+
+
+def test_a_killed_worker_costs_a_retry(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
+    environment = dict(os.environ)
+
+    def kill() -> None:
+        toy.until(lambda: len(store.keys()) == 2 and len(toy.running(tmp_path)) == 2)
+        os.kill(toy.running(tmp_path)[0][1], signal.SIGKILL)
+        (tmp_path / "gate").touch()
+
+    specs = toy.specs(tmp_path, 6, hold=2)
+    killer = Thread(target=kill)
+    killer.start()
+    outcomes = list(LocalProcesses(2).run(specs, store))
+    killer.join()
+    assert Counter(outcome.key for outcome in outcomes) == Counter(spec.key for spec in specs)
+    assert [outcome.error for outcome in outcomes] == [""] * 6
+    assert store.keys() == {spec.key for spec in specs}
+    assert toy.ended(tmp_path) == Counter(range(6))
+    assert sorted(toy.begun(tmp_path).values()) == [1, 1, 1, 1, 1, 2]
+    assert dict(os.environ) == environment
+
+
+def test_a_run_that_always_kills_its_worker_is_given_up(store: Store, tmp_path: Path) -> None:
+    (outcome,) = LocalProcesses(2).run(toy.specs(tmp_path, 1, die=[0]), store)
+    assert "its worker died 3 times, at last by signal 9" in outcome.error
+    assert toy.begun(tmp_path) == Counter([0, 0, 0])
+
+
+def test_results_are_the_same_wherever_they_are_computed_and_failures_stop_nothing(tmp_path: Path) -> None:
+    executors: list[Executor] = [InProcess(), LocalProcesses(1), LocalProcesses(2)]
+    stores = [Store(tmp_path / str(i)) for i in range(len(executors))]
+    specs = toy.specs(tmp_path, 5, fail=[1])
+    for executor, store in zip(executors, stores, strict=True):
+        outcomes = {outcome.key: outcome for outcome in executor.run(specs, store)}
+        error = outcomes.pop(specs[1].key).error
+        assert "Traceback" in error
+        assert "ValueError: seed 1 does not like it" in error
+        assert [outcome.error for outcome in outcomes.values()] == [""] * 4
+        assert all(outcome.seconds > 0 for outcome in outcomes.values())
+    assert len(toy.contents(stores[0])) == 4
+    assert all(toy.contents(store) == toy.contents(stores[0]) for store in stores)
+    assert toy.begun(tmp_path)[1] == 3  # what raises once would raise again
+
+
+def test_a_run_stored_meanwhile_is_not_repeated(store: Store, tmp_path: Path) -> None:
+    specs = toy.specs(tmp_path, 2)
+    outcomes = InProcess().run(specs, store)
+    next(outcomes)
+    store.write(specs[1], {"weight": np.zeros(1)}, seconds=1)
+    assert next(outcomes).error == ""
+    assert toy.begun(tmp_path) == Counter([0])
+
+
+def test_leaving_ends_the_workers(store: Store, tmp_path: Path) -> None:
+    outcomes = LocalProcesses(1).run(toy.specs(tmp_path, 3, hold=1), store)
+    next(outcomes)
+    ((_, worker),) = toy.lines(tmp_path, "end")
+    outcomes.close()  # waits for the ends of the processes
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+
+
+def test_bad_parameters_are_refused(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidParameterError, match="n_workers is 0"):
+        LocalProcesses(0)
+    with pytest.raises(InvalidParameterError, match="no Dask scheduler answers at 'nonsense://nowhere'"):
+        next(DaskCluster("nonsense://nowhere").run(toy.specs(tmp_path, 1), store))
+    monkeypatch.setattr("tlstd.experiments.executors.find_spec", lambda name: None)
+    with pytest.raises(InvalidParameterError, match=r"tlstd\[cluster\]"):
+        DaskCluster("tcp://host:8786")
