@@ -19,6 +19,7 @@ from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.estimators import td_family
 from tlstd.estimators.step_sizes import Decay, StepSize, as_schedule
 from tlstd.estimators.td import TD
+from tlstd.linalg.batch import Batch
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 
 
@@ -180,6 +181,117 @@ class TestForm:
             assert_weights(model, literal_td(both, 0.01, 0.9))
 
 
+class TestVectors:
+    """What the sparse loop is given: views of a recorded trajectory, copies of everything else."""
+
+    def transitions(self, store: Any, rows: Any, next_rows: Any) -> Transitions:
+        n = len(rows)
+        columns = {"discounts": np.full(n, 0.9), "trace_discounts": np.full(n, 0.9)}
+        return Transitions.from_rows(store, rows, np.ones(n), next_rows, **columns)
+
+    @pytest.mark.parametrize(
+        ("rows", "next_rows", "is_view"),
+        [
+            ([0, 1, 2, 3], [1, 2, 3, 4], True),
+            ([3, 4, 5], [4, 5, 6], True),
+            ([0, 1, 3, 4], [1, 2, 4, 5], True),  # two episodes
+            ([4, 3, 2], [3, 2, 1], True),
+            ([2, 2, 2], [2, 2, 2], True),
+            ([0, 1, 4], [1, 2, 5], False),  # row 3 is not used
+            ([0, 9, 0], [9, 0, 9], False),
+            ([5], [1], False),
+        ],
+    )
+    def test_vectors(self, rows: list[int], next_rows: list[int], is_view: bool) -> None:
+        X = np.random.default_rng(0).standard_normal((10, 6)) * (np.arange(60).reshape(10, 6) % 3 > 0)
+        store = sp.csr_array(X)
+        for first, second in ((store, store), (store, store.copy())):
+            steps = self.transitions(store, rows, next_rows)
+            steps.next_store = second
+            steps.store = first
+            vectors = td_family._vectors(Batch.from_transitions(steps))
+            shared = np.shares_memory(vectors.values, first.data)
+            assert shared == (is_view and first is second)
+            assert vectors.values.flags.writeable
+            assert vectors.ids.flags.writeable
+            n = vectors.indptr.size - 1
+            dense = sp.csr_array((vectors.values, vectors.ids, vectors.indptr), shape=(n, 6)).toarray()
+            assert_array_equal(dense[vectors.first], X[rows])
+            assert_array_equal(dense[vectors.second], X[next_rows])
+
+    def test_read_only_stores_are_copied(self) -> None:
+        store = sp.csr_array(np.eye(5))
+        steps = self.transitions(store, [0, 1, 2], [1, 2, 3])
+        csr: Any = steps.store
+        csr.data.flags.writeable = csr.indices.flags.writeable = False
+        vectors = td_family._vectors(Batch.from_transitions(steps))
+        assert vectors.values.flags.writeable
+        assert vectors.ids.flags.writeable
+
+    @pytest.mark.parametrize("n_targets", [1, 3])
+    @pytest.mark.parametrize("trace", ["accumulating", "replacing"])
+    @pytest.mark.parametrize("n_features", [300, 50_000, 2**40])
+    def test_stores_of_all_kinds_teach_the_same(self, n_features: int, trace: str, n_targets: int) -> None:
+        """One store, two stores, gaps between rows, one by one: not a bit differs."""
+        rng = np.random.default_rng(n_targets)
+        names = np.sort(rng.choice(n_features, 200, replace=False))
+        X = sp.random_array((401, 200), density=0.03, format="csr", rng=rng)
+        X = sp.csr_array((X.data, names[X.indices], X.indptr), shape=(401, n_features))
+        spread = sp.csr_array(sp.vstack([X, X[::-1]]))[np.repeat(np.arange(401), 2)]
+        rewards, gammas = rng.standard_normal((400, n_targets)), rng.choice([0.9, 0.9, 0.5, 0.0], 400)
+        columns = {"discounts": gammas, "trace_discounts": np.roll(gammas, 1)}
+        t = np.arange(400)
+        forms = [
+            Transitions.from_rows(X, t, rewards, t + 1, **columns),
+            Transitions(X[:-1], rewards, X[1:], **columns),
+            Transitions.from_rows(spread, 2 * t, rewards, 2 * t + 2, **columns),
+        ]
+        models = [TD(n_features, step_size=0.05, lambda_=0.8, trace=trace, n_targets=n_targets) for _ in range(4)]
+        for model, steps in zip(models, forms, strict=False):
+            model.update_many(steps)
+        for step in forms[0]:
+            models[3].update(step)
+        first = models[0].sparse_weights
+        for model in models[1:]:
+            other = model.sparse_weights
+            assert model.n_seen == models[0].n_seen
+            if isinstance(first, SparseVector):
+                assert_array_equal(other.indices, first.indices)
+                assert_array_equal(other.values, first.values)
+            else:
+                assert abs(other - first).nnz == 0
+
+    def test_what_lies_between_rows_in_use_does_not_matter(self) -> None:
+        X = sp.csr_array(np.eye(40)[:20])
+        steps = self.transitions(X, [0, 1, 5, 6], [1, 2, 6, 7])
+        twin = self.transitions(X.copy(), [0, 1, 5, 6], [1, 2, 6, 7])
+        csr: Any = steps.store
+        csr.indices[3:5], csr.data[3:5] = 2**60, np.nan
+        models = [TD(40, step_size=0.1, lambda_=0.9) for _ in range(2)]
+        for model, part in zip(models, (steps, twin), strict=True):
+            model.update_many(part)
+        assert_array_equal(models[0].weights, models[1].weights)
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf, 1e101])
+    def test_bad_values_change_nothing(self, value: float) -> None:
+        X = sp.csr_array(np.eye(40)[:20])
+        steps = self.transitions(X, np.arange(19), np.arange(1, 20))
+        model = TD(40, step_size=0.1, lambda_=0.9)
+        model.update_many(steps[:10])
+        before = model.weights
+        csr: Any = steps.store
+        for e in (12, 19):
+            csr.data[e] = value
+            with pytest.raises(InvalidInputError, match=str(value).replace("+", r"\+")):
+                model.update_many(steps[10:])
+            csr.data[e] = 1.0
+        csr.indices[13] = 40
+        with pytest.raises(InvalidInputError, match="must lie in"):
+            model.update_many(steps[10:])
+        assert_array_equal(model.weights, before)
+        assert model.n_updates == 10
+
+
 PROCESSES: dict[str, MarkovRewardProcess] = {
     "Boyan's chain": boyan_chain(),
     "random walk": random_walk(7, gamma=0.95, features="dependent"),
@@ -280,8 +392,8 @@ class TestSize:
         assert model.predict(np.eye(10)[1]) == 0.0
 
     def test_the_trace_does_not_grow_for_ever(self) -> None:
-        """Ten new features a step at γλ = 0.81: entries leave after ln(1e-20) / ln(0.81) = 219 steps."""
-        n = 2_000
+        """Ten new features a step at γλ = 0.81: entries leave after ln(1e-20) / ln(0.81) = 219 steps and 33 epochs."""
+        n = 5_000
         X = sp.csr_array((np.ones(10 * n), np.arange(10 * n), np.arange(0, 10 * n + 1, 10)), shape=(n, 10 * n))
         gammas = np.full(n - 1, 0.9)
         steps = Transitions.from_rows(
@@ -289,7 +401,7 @@ class TestSize:
         )
         model = TD(10 * n, step_size=0.01, lambda_=0.9)
         model.update_many(steps)
-        assert model._n_active[0] < 10 * 245
+        assert model._counts[0] < 10 * (219 + 33 * 20)
 
 
 class TestDivergence:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tlstd.kernels import td as kernels
 from tlstd.kernels.sparse import dense_to_csr
-from tlstd.types import FloatArray, IntArray
+from tlstd.types import FloatArray
 
 
 class Stream(NamedTuple):
@@ -53,36 +53,68 @@ def literal(data: Stream, true_online: bool, replacing: bool) -> tuple[FloatArra
 
 
 class Lazy:
-    """The arguments of learn_sparse, over all of ``n_rows`` rows."""
+    """The arguments of learn_one and learn_many, over ``n_rows`` features, whose rows begin with 1."""
 
     def __init__(self, n_rows: int, m: int) -> None:
-        self.U, self.S, self.y = np.zeros((n_rows, m)), np.zeros(m), np.zeros(n_rows)
-        self.listed, self.active = np.zeros(n_rows, dtype=np.bool_), np.full(n_rows, -1)
-        self.n_active, self.scale, self.v_old = np.zeros(1, dtype=np.int64), np.array([1.0, 0.0]), np.zeros(m)
+        self.m, self.v_old = m, np.zeros(m)
+        self.table, self.epochs = np.zeros((n_rows + 1, m + 1)), np.zeros((kernels.EPOCHS + 1, m + 1))
+        self.epochs[1, 0] = 1.0
+        self.stamps, self.active = np.zeros(n_rows + 1, dtype=np.uint8), np.zeros(n_rows + 1, dtype=np.uint32)
+        self.counts, self.S, self.scale = np.array([0, 1]), np.zeros(m), np.array([1.0, 0.0])
 
-    def learn(self, data: Stream, *, true_online: bool = False, replacing: bool = False) -> None:
-        every = np.arange(data.X.shape[0])
-        lazy = (self.U, self.S, self.y, self.listed, self.active, self.n_active, self.scale)
-        x, x_next = dense_to_csr(data.X, every), dense_to_csr(data.X_next, every)
-        kernels.learn_sparse(x, x_next, data.steps, data.rewards, lazy, self.v_old, replacing, true_online)
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        table, epochs = self.table.reshape(-1), self.epochs.reshape(-1)
+        return table, self.stamps, self.active, self.counts, epochs, self.S, self.scale
+
+    def learn(
+        self,
+        data: Stream,
+        *,
+        true_online: bool = False,
+        replacing: bool = False,
+        shared: bool = False,
+        many: bool = False,
+    ) -> None:
+        """With ``shared``, x_next of one step and x of the next are one vector where they are equal."""
+        n = data.X.shape[0]
+        indptr, ids, vals = dense_to_csr(np.vstack([data.X, data.X_next]), np.arange(2 * n))
+        first, second = np.arange(n), np.arange(n, 2 * n)
+        if shared:
+            follows = (data.X[1:] == data.X_next[:-1]).all(axis=1)
+            second[:-1][follows] = first[1:][follows]
+        self.learn_rows((indptr, (ids + 1).astype(np.uint32), vals, first, second), data, true_online, replacing, many)
+
+    def learn_rows(
+        self, vectors: Any, data: Any, true_online: bool, replacing: bool = False, many: bool = False
+    ) -> None:
+        learn: Any = kernels.learn_one if self.m == 1 and not many else kernels.learn_many
+        learn(vectors, data.steps, data.rewards, self.arrays, self.v_old, replacing, true_online)
         self.check()
 
     def check(self) -> None:
-        on_trace = self.active[: self.n_active[0]]
+        n_active, epoch = self.counts
+        on_trace = self.active[:n_active]
+        assert 1 <= epoch <= kernels.EPOCHS
         assert np.unique(on_trace).size == on_trace.size
-        assert_array_equal(np.flatnonzero(self.listed), np.sort(on_trace))
-        assert set(np.flatnonzero(self.y)) <= set(on_trace.tolist())
+        assert_array_equal(np.flatnonzero(self.stamps), np.sort(on_trace))
+        assert self.stamps.max() <= epoch
+        assert set(np.flatnonzero(self.table[:, 0])) <= set(on_trace.tolist())
+        assert_array_equal(self.table[0], 0.0)
+        assert_array_equal(self.epochs[epoch], np.eye(self.m + 1)[0])
+        assert_array_equal(self.epochs[0], 0.0)
         assert 1.0 / 64.0 <= self.scale[0] <= 64.0
-        assert np.abs(self.y).max() <= self.scale[1] * (1.0 + 1e-12) + 1e-300
+        assert np.abs(self.z).max() <= self.scale[0] * self.scale[1] * (1.0 + 1e-12) + 1e-300
 
     @property
     def W(self) -> FloatArray:
-        weights: FloatArray = self.U + np.outer(self.y, self.S)
+        y, U, due = self.table[1:, :1], self.table[1:, 1:], self.epochs[self.stamps[1:]]
+        weights: FloatArray = U + y * (due[:, 1:] + due[:, :1] * self.S)
         return weights
 
     @property
     def z(self) -> FloatArray:
-        trace: FloatArray = self.y * self.scale[0]
+        trace: FloatArray = self.table[1:, 0] * self.epochs[self.stamps[1:], 0] * self.scale[0]
         return trace
 
 
@@ -105,20 +137,47 @@ class TestSparse:
         assert 0.05 < np.abs(W).max() < 1e3
         lazy = Lazy(12, m)
         for start, stop in ((0, 1), (1, 40), (40, 40), (40, 299), (299, 300)):
-            lazy.learn(data.part(start, stop), true_online=true_online, replacing=replacing)
+            lazy.learn(data.part(start, stop), true_online=true_online, replacing=replacing, shared=seed >= 3)
         assert_near(lazy.W, W)
         assert_near(lazy.z, z)
         if true_online:
             assert_near(lazy.v_old, v_old)
 
     @ALGORITHMS
-    def test_cuts_do_not_matter_to_the_bit(self, true_online: bool, replacing: bool) -> None:
-        data = stream(3, n=200, d=12, density=0.3, m=2)
-        whole, single = Lazy(12, 2), Lazy(12, 2)
-        whole.learn(data, true_online=true_online, replacing=replacing)
+    @pytest.mark.parametrize("m", [1, 2])
+    @pytest.mark.parametrize("shared", [False, True])
+    def test_cuts_do_not_matter_to_the_bit(self, true_online: bool, replacing: bool, m: int, shared: bool) -> None:
+        """Nor does whether one vector serves as x_next and then as x."""
+        data = stream(3, n=200, d=12, density=0.3, m=m)
+        whole, single = Lazy(12, m), Lazy(12, m)
+        whole.learn(data, true_online=true_online, replacing=replacing, shared=shared)
         for t in range(200):
             single.learn(data.part(t, t + 1), true_online=true_online, replacing=replacing)
         assert_array_equal(whole.W, single.W)
+        assert_array_equal(whole.z, single.z)
+
+    @ALGORITHMS
+    @pytest.mark.parametrize("seed", range(3))
+    def test_one_target_is_many_targets_with_one(self, seed: int, true_online: bool, replacing: bool) -> None:
+        data = stream(seed, n=400, d=15, density=0.2, off_policy=not true_online)
+        one, many = Lazy(15, 1), Lazy(15, 1)
+        one.learn(data, true_online=true_online, replacing=replacing, shared=True)
+        many.learn(data, true_online=true_online, replacing=replacing, many=True)
+        for name in ("table", "stamps", "counts", "epochs", "S", "scale", "v_old"):
+            assert_array_equal(getattr(one, name), getattr(many, name), name)
+
+    @ALGORITHMS
+    @pytest.mark.parametrize("m", [1, 2])
+    def test_many_epochs_and_settlings(self, true_online: bool, replacing: bool, m: int) -> None:
+        """Decays that close an epoch every few steps, entries that are hundreds of epochs old, and no empty trace."""
+        data = stream(11, n=3000, d=40, density=0.04, m=m, off_policy=not true_online)
+        data.steps[2] = np.random.default_rng(0).choice([0.9, 0.5, 0.02], 3000)
+        data.steps[3] = np.maximum(data.steps[3], 0.3)
+        lazy = Lazy(40, m)
+        lazy.learn(data, true_online=true_online, replacing=replacing, shared=True)
+        W, z, _ = literal(data, true_online, replacing)
+        assert_near(lazy.W, W)
+        assert_near(lazy.z, z)
 
     @pytest.mark.parametrize("true_online", [False, True])
     def test_unseen_next_features_weigh_nothing(self, true_online: bool) -> None:
@@ -126,19 +185,10 @@ class TestSparse:
         data.X[:, 4:] = 0.0  # features 4 and 5 are only ever next
         expected = Lazy(6, 1)
         expected.learn(data, true_online=true_online)
-        every, lazy = np.arange(60), Lazy(4, 1)
-        indptr, rows, vals = dense_to_csr(data.X_next, every)
-        arrays = (lazy.U, lazy.S, lazy.y, lazy.listed, lazy.active, lazy.n_active, lazy.scale)
-        kernels.learn_sparse(
-            dense_to_csr(data.X, every),
-            (indptr, np.where(rows < 4, rows, -1), vals),
-            data.steps,
-            data.rewards,
-            arrays,
-            lazy.v_old,
-            False,
-            true_online,
-        )
+        lazy = Lazy(4, 1)
+        indptr, ids, vals = dense_to_csr(np.vstack([data.X, data.X_next]), np.arange(120))
+        rows = np.where(ids < 4, ids + 1, 0).astype(np.uint32)
+        lazy.learn_rows((indptr, rows, vals, np.arange(60), np.arange(60, 120)), data, true_online)
         assert_array_equal(lazy.W, expected.W[:4])
 
     @pytest.mark.parametrize("seed", range(4))
@@ -170,19 +220,17 @@ class TestSparse:
     @pytest.mark.parametrize("decay", [0.5, 0.9])
     @pytest.mark.parametrize("true_online", [False, True])
     def test_decayed_entries_leave(self, decay: float, true_online: bool) -> None:
-        """Each step brings a new feature; the list ends at ln(CUT) / ln(decay) of them and one settling."""
-        n = 2000
+        """Each step brings a new feature; the list ends at ln(CUT) / ln(decay) of them and those of EPOCHS epochs."""
+        n = 8000
         steps = np.array([np.full(n, 0.1), np.full(n, 0.9), np.full(n, decay), np.ones(n)])
-        one = (np.arange(n + 1), np.arange(n), np.ones(n))
-        none: tuple[IntArray, IntArray, FloatArray]
-        none = (np.zeros(n + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+        indptr = np.append(np.arange(n + 1), n)  # the last vector is empty
+        vectors = (indptr, np.arange(1, n + 1).astype(np.uint32), np.ones(n), np.arange(n), np.full(n, n))
         lazy = Lazy(n, 1)
-        arrays = (lazy.U, lazy.S, lazy.y, lazy.listed, lazy.active, lazy.n_active, lazy.scale)
-        kernels.learn_sparse(one, none, steps, np.ones((n, 1)), arrays, lazy.v_old, False, true_online)
-        lazy.check()
-        assert lazy.n_active[0] <= (np.log(kernels.CUT) - np.log(64.0)) / np.log(decay) + 2.0
-        if not true_online:  # every weight is the geometric sum 0.1 (1 + decay + decay² + …)
-            assert_allclose(lazy.W[: n - 600, 0], 0.1 / (1.0 - decay), rtol=1e-14)
+        lazy.learn_rows(vectors, Stream(np.zeros(0), np.zeros(0), steps, np.ones((n, 1))), true_online)
+        per_epoch = np.ceil(-np.log(64.0) / np.log(decay))
+        assert lazy.counts[0] <= np.log(kernels.CUT) / np.log(decay) + (kernels.EPOCHS + 1) * per_epoch
+        if not true_online:  # every weight is the geometric sum 0.1 (1 + decay + decay² + …), to 64 times rounding
+            assert_allclose(lazy.W[: n - 600, 0], 0.1 / (1.0 - decay), rtol=128 * np.finfo(float).eps)
 
     def test_entries_that_cancel_are_not_listed_twice(self) -> None:
         X = np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]])
@@ -190,7 +238,7 @@ class TestSparse:
         data = Stream(X, np.zeros((5, 2)), np.array([0.1 * ones, ones, ones, ones]), np.ones((5, 1)))
         lazy = Lazy(2, 1)
         lazy.learn(data)
-        assert lazy.n_active[0] == 1
+        assert lazy.counts[0] == 1
         assert_near(lazy.W, literal(data, False, False)[0])
 
     @pytest.mark.parametrize("value", [5e-324, 1e-310, 1e-200])
@@ -206,19 +254,39 @@ class TestSparse:
             assert_allclose(lazy.W, lazy.W[0, 0])
 
     def test_settle(self) -> None:
-        U, S, y = np.ones((4, 2)), np.array([1.0, 10.0]), np.array([2.0, 0.0, 1e-30, 3.0])
-        listed, active = np.array([True, False, True, True]), np.array([3, 0, 2, -1])
-        assert kernels.settle(U, S, y, listed, active, 3, 0.5, 3.0) == (2, 1.5)
-        assert_array_equal(U, [[3.0, 21.0], [1.0, 1.0], [1.0, 1.0], [4.0, 31.0]])
+        """Rows 1 and 4 are of epoch 2, row 3 of epoch 1, all in the third; rows 0 and 2 are not on the trace."""
+        lazy = Lazy(4, 2)
+        lazy.table[:] = np.array([[0, 0, 0], [2, 1, 1], [0, 1, 1], [1e-30, 1, 1], [3, 1, 1]])
+        lazy.stamps[:], lazy.active[:3], lazy.S[:] = [0, 2, 0, 1, 2], [4, 1, 3], [1.0, 10.0]
+        lazy.epochs[1:4] = [[0.1, 7.0, 7.0], [0.5, 100.0, 0.0], [1.0, 0.0, 0.0]]
+        table, stamps, active, _, epochs, S, _ = lazy.arrays
+        assert kernels.settle(table, stamps, active, 3, epochs, 3, S, 0.25, 30.0, 3) == (2, 0.375)
+        assert_array_equal(lazy.table[:, 0], [0.0, 0.25, 0.0, 0.0, 0.375])  # y D P
+        assert_array_equal(lazy.table[[1, 2, 4], 1:], [[202.0, 11.0], [1.0, 1.0], [302.5, 16.0]])  # U + y (C + D S)
+        assert_allclose(lazy.table[3, 1:], 1.0)
         assert_array_equal(S, [0.0, 0.0])
-        assert_array_equal(y, [1.0, 0.0, 0.0, 1.5])
-        assert_array_equal(listed, [True, False, False, True])
-        assert set(active[:2].tolist()) == {0, 3}
+        assert_array_equal(stamps, [0, 1, 0, 0, 1])
+        assert_array_equal(active[:2], [4, 1])
+        assert_array_equal(lazy.epochs[1], [1.0, 0.0, 0.0])
 
-    def test_settle_empties_a_trace_that_has_overflowed(self) -> None:
-        U, S, y = np.zeros((1, 1)), np.zeros(1), np.array([np.inf])
-        assert kernels.settle(U, S, y, np.array([True]), np.array([0]), 1, 0.0, np.inf) == (0, 0.0)
-        assert y[0] == 0.0
+    @pytest.mark.parametrize("y", [np.inf, np.nan])
+    def test_settle_empties_a_trace_that_has_overflowed(self, y: float) -> None:
+        lazy = Lazy(1, 1)
+        lazy.table[1, 0], lazy.stamps[1], lazy.active[0] = y, 1, 1
+        table, stamps, active, _, epochs, S, _ = lazy.arrays
+        assert kernels.settle(table, stamps, active, 1, epochs, 1, S, 0.0, np.inf, 2) == (0, 0.0)
+        assert lazy.table[1, 0] == stamps[1] == 0
+
+    def test_factors_of_old_epochs_do_not_become_subnormal(self) -> None:
+        lazy = Lazy(1, 1)
+        _, _, _, _, epochs, S, _ = lazy.arrays
+        S[:] = 1.0
+        for epoch in range(1, 9):
+            kernels.close_epoch(epochs, epoch, S, 1e-60, 2)
+            kernels.open_epoch(epochs, epoch + 1, S, 2)
+            S[:] = np.inf if epoch == 7 else 1.0
+        assert_array_equal(lazy.epochs[1:4, 0] == 0.0, [True, True, True])
+        assert lazy.epochs[1, 1] == 1.0  # what comes after it is gone is not its own
 
 
 class TestDense:

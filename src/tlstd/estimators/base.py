@@ -112,10 +112,13 @@ class LinearEstimator(ABC):
         """
         if not isinstance(transitions, Transitions):
             raise InvalidInputError(f"update_many() was given {type(transitions).__name__}: pass Transitions")
-        transitions.check()
-        self._take(transitions, Batch.from_transitions(transitions))
+        batch = Batch.from_transitions(transitions)
+        lengths = batch.lengths_if_sound(transitions.n_features)
+        if lengths is None:
+            transitions.check()
+        self._take(transitions, batch, lengths)
 
-    def _take(self, data: Transition | Transitions, batch: Batch) -> None:
+    def _take(self, data: Transition | Transitions, batch: Batch, lengths: FloatArray | None = None) -> None:
         if data.n_features != self.n_features:
             raise InvalidInputError(
                 f"the features have size {data.n_features} but this model has n_features={self.n_features}: "
@@ -128,7 +131,7 @@ class LinearEstimator(ABC):
                 f"there are {data.n_targets} reward(s) a step but this model has n_targets={self.n_targets}: pass one "
                 "reward per target"
             )
-        bound = self._bounded_trace(batch)
+        bound = self._bounded_trace(batch, lengths)
         self._admit(batch)
         self._absorb(batch)
         self._trace_bound = bound
@@ -143,9 +146,9 @@ class LinearEstimator(ABC):
         """λ of the longest trace that is kept."""
         return self.lambda_
 
-    def _bounded_trace(self, batch: Batch) -> float:
+    def _bounded_trace(self, batch: Batch, lengths: FloatArray | None) -> float:
         """Upper bound of the trace's length after the batch; raises where products with it could overflow."""
-        step, bound = batch.follow_trace(self._longest_lambda(), self._trace_bound, MAX_MAGNITUDE)
+        step, bound = batch.follow_trace(self._longest_lambda(), self._trace_bound, MAX_MAGNITUDE, lengths)
         if step >= 0:
             raise InvalidInputError(
                 f"with rho = {batch.rhos[step]} at step {step} of this call the eligibility trace could reach "

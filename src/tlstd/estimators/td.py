@@ -30,7 +30,7 @@ class TD(TDFamily):
 
     Notes
     -----
-    Sparse features: O(nnz·n_targets) per sample however long the trace is, and memory in the features seen (about 100
+    Sparse features: O(nnz·n_targets) per sample however long the trace is, and memory in the features seen (about 50
     bytes each, and 8 for each target). Dense ones (a quarter of the first sample's features or more): O(d·n_targets).
     Both give the weights of the equations above to rounding; :mod:`tlstd.kernels.td` says how.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,17 +11,19 @@ from numpy.typing import NDArray
 from tlstd.container import Saved, State
 from tlstd.estimators.step_sizes import StepSize
 from tlstd.estimators.stepping import SteppingEstimator
-from tlstd.kernels import sparse as sparse_kernels
 from tlstd.kernels import td as kernels
-from tlstd.linalg.batch import Batch, CSRArrays, entries, vector_arrays
-from tlstd.linalg.seen import SeenFeatures
+from tlstd.kernels import transitions as checks
+from tlstd.linalg.batch import Batch, vector_arrays
+from tlstd.linalg.feature_rows import FeatureRows, RowArray
 from tlstd.types import FloatArray, IntArray, Matrix, Vector
+
+Number = TypeVar("Number", np.float64, np.int64)
 
 DENSE_FRACTION = 0.25
 """Share of non-zero features from which weights and trace are dense arrays."""
 
-_CHUNK = 1 << 16
-"""Feature entries that are translated into rows at once."""
+_CHUNK = 1 << 18
+"""Feature entries, of x and x_next together, that are translated into rows at once."""
 
 
 class TDFamily(SteppingEstimator):
@@ -36,17 +38,21 @@ class TDFamily(SteppingEstimator):
 
     def __init__(self, n_features: int, *, step_size: StepSize, lambda_: float, n_targets: int) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
-        self._seen = SeenFeatures()
+        self._seen = FeatureRows(self.n_features)
         self._is_dense: bool | None = None
-        # W = U + y Sᵀ, z = P y; dense: W = U, z = y, and U in Fortran's order
-        self._U: FloatArray = np.zeros((0, self.n_targets))
-        self._S: FloatArray = np.zeros(self.n_targets)
-        self._y: FloatArray = np.zeros(0)
-        self._listed: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
-        self._active: IntArray = np.zeros(0, dtype=np.int64)
-        self._n_active: IntArray = np.zeros(1, dtype=np.int64)
-        self._scale: FloatArray = np.array([1.0, 0.0])
         self._v_old: FloatArray = np.zeros(self.n_targets)
+        # dense: W in Fortran's order and z
+        self._W: FloatArray = np.zeros((0, self.n_targets))
+        self._z: FloatArray = np.zeros(0)
+        # sparse: see tlstd.kernels.td
+        self._table: FloatArray = np.zeros((1, 1 + self.n_targets))
+        self._stamps: NDArray[np.uint8] = np.zeros(1, dtype=np.uint8)
+        self._active: RowArray = np.zeros(1, dtype=np.uint32)
+        self._counts: IntArray = np.array([0, 1])
+        self._epochs: FloatArray = np.zeros((1 + kernels.EPOCHS, 1 + self.n_targets))
+        self._epochs[1, 0] = 1.0
+        self._S: FloatArray = np.zeros(self.n_targets)
+        self._scale: FloatArray = np.array([1.0, 0.0])
 
     @property
     def n_seen(self) -> int:
@@ -54,43 +60,44 @@ class TDFamily(SteppingEstimator):
         return len(self._seen)
 
     def _begin(self, ids: IntArray, values: FloatArray) -> None:
-        self._seen, self._U = SeenFeatures(), np.zeros((0, self.n_targets))
-        rows = self._rows(ids)
-        self._U[rows] = values
+        self._seen = FeatureRows(self.n_features)
+        self._table[:] = 0.0
+        self._seen.insert(ids)
+        self._grow()
+        self._table[self._seen.find(ids)[0], 1:] = values
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def _learn(self, batch: Batch) -> None:
         alphas = self.step_size.values(self.n_updates + 1, len(batch))  # may raise: before anything changes
-        steps = np.array([alphas, batch.discounts, batch.trace_discounts * self.lambda_, batch.rhos])
-        rewards = np.array(batch.rewards)  # what the loops get is C-ordered and writable, so that they compile once
         if self._is_dense is None:
             self._start(batch.part(0, 1))
         learn = self._learn_dense if self._is_dense else self._learn_sparse
-        size = self._chunk(batch)
-        for start in range(0, len(batch), size):
-            chunk = slice(start, start + size)
-            learn(batch.part(start, start + size), np.ascontiguousarray(steps[:, chunk]), rewards[chunk])
+        start = 0
+        while start < len(batch):
+            stop = self._end_of_part(batch, start)
+            part = batch.part(start, stop)
+            steps = np.array([alphas[start:stop], part.discounts, part.trace_discounts * self.lambda_, part.rhos])
+            learn(part, steps, np.array(part.rewards))  # C-ordered and writable, so that the loops compile once
+            start = stop
 
     def _start(self, first: Batch) -> None:
         """Choose dense or sparse storage by the first sample's features, as all estimators do."""
         nnz = first.most_active()
         self._is_dense = not self._replacing and nnz >= max(2.0, DENSE_FRACTION * self.n_features)
         if self._is_dense:
-            U = np.zeros((self.n_features, self.n_targets), order="F")
-            U[self._seen.ids] = self._U[: self.n_seen]
-            self._U, self._y = U, np.zeros(self.n_features)
-            self._seen = SeenFeatures()
+            self._W = np.zeros((self.n_features, self.n_targets), order="F")
+            self._W[self._seen.ids] = self._table[1 : 1 + self.n_seen, 1:]
+            self._z = np.zeros(self.n_features)
+            self._table, self._stamps, self._active = self._table[:1].copy(), self._stamps[:1], self._active[:1]
+            self._seen = FeatureRows(self.n_features)
             self._seen.insert(np.arange(self.n_features))
 
-    def _chunk(self, batch: Batch) -> int:
-        """How many transitions to hand to the loops at once, so that copies of their features stay small."""
-        if len(batch) == 1:
-            return 1
-        if not (isinstance(batch.x, tuple) and isinstance(batch.x_next, tuple)):
-            return max(1, _CHUNK // self.n_features)
-        longest = max(_lengths(batch.x, batch.rows).max(), _lengths(batch.x_next, batch.next_rows).max())
-        return max(1, _CHUNK // max(1, self.n_features if self._is_dense else int(longest)))
+    def _end_of_part(self, batch: Batch, start: int) -> int:
+        """Up to where to hand transitions to the loops at once, so that copies of their features stay small."""
+        if self._is_dense or not (isinstance(batch.x, tuple) and isinstance(batch.x_next, tuple)):
+            return min(len(batch), start + max(1, _CHUNK // (2 * self.n_features)))
+        return int(checks.steps_within(batch.x[0], batch.rows, batch.x_next[0], batch.next_rows, start, _CHUNK))
 
     def _learn_dense(self, batch: Batch, steps: FloatArray, rewards: FloatArray) -> None:
         X, X_next, rows, next_rows = batch.x, batch.x_next, np.array(batch.rows), np.array(batch.next_rows)
@@ -98,36 +105,48 @@ class TDFamily(SteppingEstimator):
             X, X_next = batch.dense(self._seen.ids)
             rows = next_rows = np.arange(len(batch))
         kernels.learn_dense(
-            X, rows, X_next, next_rows, steps, rewards, self._U.T, self._y, self._v_old, self._true_online
+            X, rows, X_next, next_rows, steps, rewards, self._W.T, self._z, self._v_old, self._true_online
         )
 
     def _learn_sparse(self, batch: Batch, steps: FloatArray, rewards: FloatArray) -> None:
-        x, rows, x_next, next_rows = batch.sparse()
-        indptr, ids, vals = _picked(x, rows)
-        next_indptr, next_ids, next_vals = _picked(x_next, next_rows)
-        here = (indptr, self._rows(ids), vals)
-        there = (next_indptr, self._seen.find(next_ids), next_vals)
-        lazy = (self._U, self._S, self._y, self._listed, self._active, self._n_active, self._scale)
-        kernels.learn_sparse(here, there, steps, rewards, lazy, self._v_old, self._replacing, self._true_online)
+        vectors = _vectors(batch)
+        rows = self._rows(vectors)
+        lazy = (
+            self._table.reshape(-1),
+            self._stamps,
+            self._active,
+            self._counts,
+            self._epochs.reshape(-1),
+            self._S,
+            self._scale,
+        )
+        learn: Any = kernels.learn_one if self.n_targets == 1 else kernels.learn_many
+        in_rows = (vectors.indptr, rows, vectors.values, vectors.first, vectors.second)
+        learn(in_rows, steps, rewards, lazy, self._v_old, self._replacing, self._true_online)
 
-    def _rows(self, ids: IntArray) -> IntArray:
-        """Rows of the features ``ids``; those that have none get one."""
-        rows = self._seen.find(ids)
-        new = rows < 0
-        if new.any():
-            self._seen.insert(np.unique(ids[new]))
+    def _rows(self, vectors: Vectors) -> RowArray:
+        """Rows of the features of all vectors; those of the vectors x that have none get one."""
+        rows, missing = self._seen.find(vectors.ids)
+        if not missing:
+            return rows
+        wanted = np.zeros(vectors.indptr.size - 1, dtype=np.bool_)
+        wanted[vectors.first] = True
+        new = np.empty(missing, dtype=np.int64)
+        count = checks.ids_without_row(vectors.indptr, vectors.ids, rows, wanted, new)
+        if count:
+            self._seen.insert(new[:count])
             self._grow()
-            rows[new] = self._seen.find(ids[new])
+            rows, _ = self._seen.find(vectors.ids)
         return rows
 
     def _grow(self) -> None:
-        capacity = self._U.shape[0]
-        if self.n_seen > capacity:
-            more = max(self.n_seen, min(capacity * 3 // 2, self.n_features)) - capacity
-            self._U = np.concatenate([self._U, np.zeros((more, self.n_targets))])
-            self._y = np.concatenate([self._y, np.zeros(more)])
-            self._listed = np.concatenate([self._listed, np.zeros(more, dtype=np.bool_)])
-            self._active = np.concatenate([self._active, np.zeros(more, dtype=np.int64)])
+        """Make room for all rows."""
+        capacity, needed = self._stamps.size, 1 + self.n_seen
+        if needed > capacity:
+            more = max(needed, min(capacity * 3 // 2, 1 + self.n_features)) - capacity
+            self._table = np.concatenate([self._table, np.zeros((more, 1 + self.n_targets))])
+            self._stamps = np.concatenate([self._stamps, np.zeros(more, dtype=np.uint8)])
+            self._active = np.concatenate([self._active, np.zeros(more, dtype=np.uint32)])
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
@@ -137,59 +156,83 @@ class TDFamily(SteppingEstimator):
             raise saved.error("S", "does not have n_targets entries")
 
     def _state(self) -> State:
-        n = self.n_seen
-        return {
+        n, epoch = self.n_seen, int(self._counts[1])
+        state: State = {
             "seen": self._seen.state(),
             "storage": "none" if self._is_dense is None else "dense" if self._is_dense else "sparse",
-            "U": self._U[:n],
             "S": self._S,
-            "y": self._y[:n],
-            "active": self._active[: self._n_active[0]],
-            "scale": self._scale,
             "v_old": self._v_old,
+        }
+        if self._is_dense:
+            return {**state, "W": self._W, "z": self._z}
+        active = self._active[: self._counts[0]]
+        return {
+            **state,
+            "U": self._table[1 : 1 + n, 1:],
+            "y": self._table[1 : 1 + n, 0],
+            "active": active.astype(np.int64) - 1,
+            "stamps": self._stamps[active].astype(np.int64),
+            "epochs": self._epochs[1 : 1 + epoch],
+            "scale": self._scale,
         }
 
     def _restore(self, saved: Saved) -> None:
-        self._seen.restore(saved.part("seen"), self.n_features)
+        self._seen.restore(saved.part("seen"))
         n, m = self.n_seen, self.n_targets
         storage = saved.word("storage", ("none", "sparse", "dense"))
         dense = storage == "dense"
         if (storage == "none") != (self.n_updates == 0) or (dense and (self._replacing or n != self.n_features)):
             raise saved.error("storage", f"is {storage} after {self.n_updates} updates with {n} features seen")
         self._is_dense = None if storage == "none" else dense
-        U = saved.floats("U", n, m)
-        self._U = np.asfortranarray(U) if dense else U
         self._S, self._v_old = saved.floats("S", m), saved.floats("v_old", m)
-        self._y = saved.floats("y", n)
+        if dense:
+            self._W, self._z = np.asfortranarray(saved.floats("W", n, m)), saved.floats("z", n)
+            return
+        self._grow()
+        self._table[1 : 1 + n, 1:] = saved.floats("U", n, m)
+        self._table[1 : 1 + n, 0] = saved.floats("y", n)
         self._scale = saved.floats("scale", 2, low=0.0)
         if not 1.0 / 64.0 <= self._scale[0] <= 64.0:
             raise saved.error("scale", f"begins with {self._scale[0]}, outside [1/64, 64]")
-        active = saved.integers("active", None, low=0, high=n - 1)
-        self._listed = np.zeros(n, dtype=np.bool_)
-        self._listed[active] = True
-        if np.count_nonzero(self._listed) != active.size or (dense and active.size):
+        epochs = saved.floats("epochs", None, 1 + m)
+        epoch = epochs.shape[0]
+        if not 1 <= epoch <= kernels.EPOCHS:
+            raise saved.error("epochs", f"has {epoch} rows instead of 1 to {kernels.EPOCHS}")
+        if (epochs[:, 0] < 0.0).any() or epochs[-1, 0] != 1.0 or epochs[-1, 1:].any():
+            raise saved.error("epochs", "has negative factors, or does not end with an epoch that has just begun")
+        self._epochs[1 : 1 + epoch] = epochs
+        active = 1 + saved.integers("active", None, low=0, high=n - 1)
+        self._stamps[active] = saved.integers("stamps", active.size, low=1, high=epoch)
+        if np.count_nonzero(self._stamps) != active.size:
             raise saved.error("active", "is not a list of different rows on the trace")
-        if not dense and self._y[~self._listed].any():
+        if self._table[self._stamps == 0, 0].any():
             raise saved.error("y", "has entries outside active")
-        self._active = np.zeros(n, dtype=np.int64)
         self._active[: active.size] = active
-        self._n_active[0] = active.size
+        self._counts[:] = active.size, epoch
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def _solve(self) -> tuple[IntArray, FloatArray]:
-        weights = self._U[: self.n_seen].copy()
-        active = self._active[: self._n_active[0]]
+        ids = self._seen.ids.copy()
+        if self._is_dense:
+            return ids, self._W.copy()
+        return ids, self._weights(slice(1, 1 + self.n_seen))
+
+    def _weights(self, rows: slice | RowArray) -> FloatArray:
+        """W = U + y (C + D S) in some rows of sparse storage."""
+        y, U, epochs = self._table[rows, :1], self._table[rows, 1:], self._epochs[self._stamps[rows]]
         with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is data, not an error
-            weights[active] += self._y[active, None] * self._S
-        return self._seen.ids.copy(), weights
+            weights: FloatArray = U + y * (epochs[:, 1:] + epochs[:, :1] * self._S)
+        return weights
 
     def _predict_vector(self, x: Vector) -> FloatArray:
         indices, values = vector_arrays(x)
-        rows = self._seen.find(indices)
-        values, rows = values[rows >= 0], rows[rows >= 0]
+        rows = self._seen.find(indices)[0]
         with np.errstate(over="ignore", invalid="ignore"):
-            result: FloatArray = values @ self._U[rows] + (values @ self._y[rows]) * self._S
+            if self._is_dense:
+                result: FloatArray = values @ self._W[indices]
+            else:
+                result = values[rows > 0] @ self._weights(rows[rows > 0])
         return result
 
     def _predict_matrix(self, X: Matrix) -> FloatArray:
@@ -197,18 +240,37 @@ class TDFamily(SteppingEstimator):
             return super()._predict_matrix(X)
 
 
-def _lengths(csr: CSRArrays, rows: IntArray) -> IntArray:
-    return csr[0][rows + 1] - csr[0][rows]
+class Vectors(NamedTuple):
+    """Sparse vectors, and which of them are x_t (``first``) and x_{t+1} (``second``) at each step."""
+
+    indptr: IntArray
+    ids: IntArray
+    values: FloatArray
+    first: IntArray
+    second: IntArray
 
 
-def _picked(csr: CSRArrays, rows: IntArray) -> CSRArrays:
-    """The picked rows of CSR arrays as CSR arrays of their own. The ids may be a view."""
-    first, n = rows[0], rows.size
-    if n == 1 or (rows[-1] - first == n - 1 and (np.diff(rows) == 1).all()):
-        start, stop = csr[0][first], csr[0][first + n]
-        return csr[0][first : first + n + 1] - start, csr[1][start:stop], np.array(csr[2][start:stop])
-    indptr = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(_lengths(csr, rows), out=indptr[1:])
-    vals = np.empty(indptr[-1])
-    sparse_kernels.picked_entries(csr[0], csr[2], rows, vals)
-    return indptr, entries(csr, rows), vals
+def _vectors(batch: Batch) -> Vectors:
+    """The vectors of a batch. Ids and values of a recorded trajectory are views; all arrays are writable."""
+    x, rows, x_next, next_rows = batch.sparse()
+    if batch.one_store:
+        low, high = min(rows.min(), next_rows.min()), max(rows.max(), next_rows.max()) + 1
+        if high - low <= 2 * rows.size:
+            first, second = rows - low, next_rows - low
+            used = np.zeros(high - low, dtype=np.bool_)
+            used[first] = used[second] = True
+            if used.all():  # what lies between rows in use has not been checked
+                start, stop = x[0][low], x[0][high]
+                indptr = x[0][low : high + 1] - start
+                return Vectors(indptr, _writable(x[1][start:stop]), _writable(x[2][start:stop]), first, second)
+    n = rows.size
+    size = int(checks.entries(x[0], rows) + checks.entries(x_next[0], next_rows))
+    indptr, ids, values = np.zeros(2 * n + 1, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size)
+    checks.copy_picked(*x, rows, indptr, ids, values, 0)
+    checks.copy_picked(*x_next, next_rows, indptr, ids, values, n)
+    return Vectors(indptr, ids, values, np.arange(n), np.arange(n, 2 * n))
+
+
+def _writable(array: NDArray[Number]) -> NDArray[Number]:
+    """The array, or a copy if loops would have to be compiled once more for it."""
+    return array if array.flags.writeable and array.flags.c_contiguous else array.copy()

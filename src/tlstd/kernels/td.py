@@ -1,4 +1,4 @@
-"""TD(λ) and true-online TD(λ): one loop for sparse and one for dense features.
+"""TD(λ) and true-online TD(λ): loops for sparse features, with one target and with many, and one for dense features.
 
 Both algorithms move a trace and the weights along it, z ← g z + s x and w ← w + δ z - c x, with g = ρ γ_t λ and
 
@@ -11,13 +11,22 @@ where v = w·x and v' = w·x'. (Replacing traces: z = s x where x is not zero.) 
 **Lazy sums.** The decay is one factor for all entries of a trace, and a step moves the weights by one multiple of it.
 So the sparse loop keeps z = P y and W = U + y Sᵀ: a decay changes the number P, a step the m numbers S, and only the
 rows of x are touched, however long the trace is. Where y changes by Δ, U gives S Δ back. That would lose digits if S
-were large against what W has gained by it, so :func:`settle` multiplies everything out when P leaves [1/64, 64] (after
-about 4 / (1 - γλ) steps), when x is 8 times larger than anything on the trace, and when the trace is emptied. Entries
-that have decayed below ``CUT`` times the largest then leave; that is 1e-4 of what rounding costs. The weights are
-those of a literal dense loop to rounding, relative to the largest of them.
+were large against what W has gained by it, so a new *epoch* begins, with P = 1 and S = 0, when P leaves [1/64, 64]
+(after about 4 / (1 - γλ) steps), when x is 8 times larger than anything on the trace, and when the trace is emptied.
 
-``lazy`` is (U (n, m), S (m,), y (n,), listed (n,), active (n,), n_active (1,), scale (2,)): ``active`` begins with the
-``n_active`` rows on the trace, ``listed`` marks them, ``scale`` is P and the largest |y| since the last settling.
+What the epochs since epoch k did is a factor D_k for y and m sums C_k for U: z = P D_k y and W = U + y (C_k + D_k S)ᵀ
+where k is the epoch in which the row was last used. A row catches up (U += C_k y, y *= D_k) when it is used again, and
+every ``EPOCHS`` epochs, or when the trace is emptied, :func:`settle` lets all rows of the trace do so. Entries that
+have decayed below ``CUT`` times the largest then leave; that is 1e-4 of what rounding costs. The weights are those of
+a literal dense loop to rounding, relative to the largest of them.
+
+``vectors`` is (indptr, rows, vals, first, second): x_t is vector ``first[t]`` and x_{t+1} is vector ``second[t]``, with
+the entries at ``indptr[i]:indptr[i+1]`` of ``rows`` and ``vals``. Row 0 is that of no feature: its weight is 0.
+
+``lazy`` is (table, stamps, active, counts, epochs, S, scale). A row of ``table`` is y and the m numbers U, a row k of
+``epochs`` D_k and the m numbers C_k, both one row after the other in 1-D. ``stamps`` has the epoch of each row, 0 for
+those that are not on the trace; ``active`` begins with the rows on it. ``counts`` is how many these are, and the
+present epoch; ``scale`` is P and a bound of abs(y). ``width`` is m + 1.
 """
 
 from __future__ import annotations
@@ -29,80 +38,225 @@ from tlstd.kernels.jit import kernel
 CUT = 1e-20
 """Entries of a sparse trace leave it below this fraction of its largest entry."""
 
+EPOCHS = 32
+"""Epochs between two settlings."""
+
 _TINY = 1e-300  # below this the next product would be subnormal: slow, and worth nothing
 
 
 @kernel
-def settle(U, S, y, listed, active, n_active, P, largest):
-    """Make S zero and P one, in place; entries below ``CUT`` leave. Returns how many stay, and the largest."""
-    threshold = max(_TINY, CUT * abs(P) * largest)
-    kept, largest = 0, 0.0
-    for i in range(n_active):
-        row = active[i]
-        for c in range(S.size):
-            U[row, c] += S[c] * y[row]
-        z = P * y[row] if P != 0.0 else 0.0
-        if abs(z) < threshold:
-            y[row] = 0.0
-            listed[row] = False
-        else:
-            y[row] = z
-            active[kept] = row
-            kept += 1
-            largest = max(largest, abs(z))
-    for c in range(S.size):
-        S[c] = 0.0
-    return kept, largest
+def close_epoch(epochs, epoch, S, P, width):
+    """What the present epoch did joins what the rows of each epoch have to catch up with; in place."""
+    for k in range(width, (epoch + 1) * width, width):
+        D = epochs[k]
+        if D != 0.0:
+            for c in range(width - 1):
+                epochs[k + 1 + c] += D * S[c]
+            epochs[k] = D * P if D * P >= _TINY else 0.0
 
 
 @kernel
-def learn_sparse(x, x_next, steps, rewards, lazy, v_old, replacing, true_online):
-    """Learn from sparse transitions, in place. O(nnz m) each, and O(n_active m) where the sums are settled.
+def open_epoch(epochs, epoch, S, width):
+    """Begin an epoch, in which nothing has happened yet."""
+    k = epoch * width
+    epochs[k] = 1.0
+    for c in range(width - 1):
+        epochs[k + 1 + c] = 0.0
+        S[c] = 0.0
 
-    Vector t of ``x`` = (indptr, rows, vals) has its entries at ``indptr[t]:indptr[t+1]``; rows of -1 in ``x_next`` were
-    never seen and have the weight 0. One long function: numba counts references at every call, 0.1 µs per step.
+
+@kernel
+def settle(table, stamps, active, n_active, epochs, epoch, S, P, largest, width):
+    """All rows catch up, and epoch 1 begins; entries below ``CUT`` leave. Returns how many stay, and the largest.
+
+    Which of them leave could not be predicted, so there is no branch.
     """
-    x_indptr, x_rows, x_vals = x
-    n_indptr, n_rows, n_vals = x_next
-    U, S, y, listed, active, counter, scale = lazy
-    n_active, P, largest = counter[0], scale[0], scale[1]
-    m = S.size
-    v, v_next, correction = np.zeros(m), np.zeros(m), np.zeros(m)
-    for t in range(x_indptr.size - 1):
+    close_epoch(epochs, epoch, S, P, width)
+    threshold = max(_TINY, CUT * P * largest)
+    kept, largest = 0, 0.0
+    for i in range(n_active):
+        row = active[i]
+        at, k = row * width, stamps[row] * width
+        y = table[at]
+        table[at + 1] += y * epochs[k + 1]
+        for c in range(2, width):
+            table[at + c] += y * epochs[k + c]
+        z = y * epochs[k]
+        stays = abs(z) >= threshold  # not where a trace that had overflowed is emptied
+        table[at] = z if stays else 0.0
+        stamps[row] = int(stays)
+        active[kept] = row
+        kept += int(stays)
+        largest = max(largest, abs(z))
+    open_epoch(epochs, 1, S, width)
+    return kept, largest if kept else 0.0
+
+
+@kernel
+def catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, width):
+    """Bring the rows at ``start:stop`` to the present epoch and list them; in place. Returns how many are listed.
+
+    Whether a row is listed already could not be predicted, so there is no branch; row 0 is passed over.
+    """
+    for e in range(start, stop):
+        row = rows[e]
+        if row != 0:
+            at, stamp = row * width, stamps[row]
+            k = stamp * width
+            y = table[at]
+            table[at + 1] += y * epochs[k + 1]
+            for c in range(2, width):
+                table[at + c] += y * epochs[k + c]
+            table[at] = y * epochs[k]
+            active[n_active] = row
+            n_active += 1 if stamp == 0 else 0
+            stamps[row] = epoch
+    return n_active
+
+
+@kernel
+def next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, width):
+    """Begin a new epoch, in place. Returns how many rows are listed, the epoch, and the bound of abs(y)."""
+    if P == 0.0 or epoch == EPOCHS:
+        n_active, largest = settle(table, stamps, active, n_active, epochs, epoch, S, P, largest, width)
+        return n_active, 1, largest
+    close_epoch(epochs, epoch, S, P, width)
+    open_epoch(epochs, epoch + 1, S, width)
+    return n_active, epoch + 1, largest * P
+
+
+@kernel
+def learn_one(vectors, steps, rewards, lazy, v_old, replacing, true_online):
+    """Learn from sparse transitions with one target, in place. O(nnz) each, with their share of settling."""
+    indptr, rows, vals, first, second = vectors
+    table, stamps, active, counts, epochs, sums, scale = lazy
+    n_active, epoch, P, largest = counts[0], counts[1], scale[0], scale[1]
+    S, old = sums[0], v_old[0]
+    caught_up = -1  # the vector that is known to be in the present epoch
+    for t in range(first.size):
         alpha, discount, decay, rho = steps[0, t], steps[1, t], steps[2, t], steps[3, t]
-        start, stop = x_indptr[t], x_indptr[t + 1]
+        start, stop = indptr[first[t]], indptr[first[t] + 1]
+        P *= rho * decay
+        fresh = not 1.0 / 64.0 <= P <= 64.0
+        if fresh:
+            sums[0] = S
+            n_active, epoch, largest = next_epoch(table, stamps, active, n_active, epochs, epoch, sums, P, largest, 2)
+            S, P, caught_up = 0.0, 1.0, -1
 
         # v = w·x and v' = w·x'
+        if caught_up != first[t]:
+            n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, 2)
+        v, overlap, size = 0.0, 0.0, 0.0
+        for e in range(start, stop):
+            at, value = 2 * rows[e], vals[e]
+            size = max(size, abs(value))
+            overlap += value * table[at]
+            v += value * table[at + 1]
+        v += overlap * S
+        v_next, caught_up = 0.0, -1
+        if discount != 0.0 or true_online:
+            next_overlap = 0.0
+            for e in range(indptr[second[t]], indptr[second[t] + 1]):
+                row, value = rows[e], vals[e]
+                if row != 0:  # as in catch_up
+                    at, stamp = 2 * row, stamps[row]
+                    k = 2 * stamp
+                    y = table[at]
+                    u = table[at + 1] + y * epochs[k + 1]
+                    y *= epochs[k]
+                    table[at], table[at + 1] = y, u
+                    active[n_active] = row
+                    n_active += 1 if stamp == 0 else 0
+                    stamps[row] = epoch
+                    next_overlap += value * y
+                    v_next += value * u
+            v_next += next_overlap * S
+            caught_up = second[t]
+
+        # z ← g z + s x, with w as it is
+        share = alpha * (1.0 - P * overlap) if true_online else rho
+        if abs(share) * size > 8.0 * P * largest and not fresh:
+            sums[0] = S
+            n_active, epoch, largest = next_epoch(table, stamps, active, n_active, epochs, epoch, sums, P, largest, 2)
+            n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, 2)
+            S, P, caught_up = 0.0, 1.0, -1
+        share /= P
+        correction = 0.0
+        if true_online:
+            if decay == 0.0:  # where the trace starts v_old cancels: better left out
+                old = v
+            correction = alpha * (v - old)
+            v = old  # what δ subtracts
+        for e in range(start, stop):
+            at, value = 2 * rows[e], vals[e]
+            change = share * value
+            y = table[at]
+            if replacing:
+                change -= y
+            y += change
+            table[at] = y
+            largest = max(largest, abs(y))
+            table[at + 1] -= S * change + correction * value
+
+        # w ← w + δ z
+        delta = rewards[t, 0] + discount * v_next - v
+        S += (delta if true_online else alpha * delta) * P
+        old = v_next
+    counts[0], counts[1], scale[0], scale[1] = n_active, epoch, P, largest
+    sums[0] = S
+    if true_online:
+        v_old[0] = old
+
+
+@kernel
+def learn_many(vectors, steps, rewards, lazy, v_old, replacing, true_online):
+    """As :func:`learn_one`, with any number of targets. O(nnz m) each."""
+    indptr, rows, vals, first, second = vectors
+    table, stamps, active, counts, epochs, S, scale = lazy
+    n_active, epoch, P, largest = counts[0], counts[1], scale[0], scale[1]
+    m = S.size
+    width = m + 1
+    v, v_next, correction = np.zeros(m), np.zeros(m), np.zeros(m)
+    for t in range(first.size):
+        alpha, discount, decay, rho = steps[0, t], steps[1, t], steps[2, t], steps[3, t]
+        start, stop = indptr[first[t]], indptr[first[t] + 1]
+        P *= rho * decay
+        fresh = not 1.0 / 64.0 <= P <= 64.0
+        if fresh:
+            n_active, epoch, largest = next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, width)
+            P = 1.0
+
+        # v = w·x and v' = w·x'
+        n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, width)
         for c in range(m):
             v[c] = 0.0
             v_next[c] = 0.0
         overlap, size = 0.0, 0.0
         for e in range(start, stop):
-            row, value = x_rows[e], x_vals[e]
+            at, value = width * rows[e], vals[e]
             size = max(size, abs(value))
-            overlap += value * y[row]
+            overlap += value * table[at]
             for c in range(m):
-                v[c] += value * U[row, c]
-        if overlap != 0.0:
-            for c in range(m):
-                v[c] += overlap * S[c]
+                v[c] += value * table[at + 1 + c]
+        for c in range(m):
+            v[c] += overlap * S[c]
         if discount != 0.0 or true_online:
+            next_start, next_stop = indptr[second[t]], indptr[second[t] + 1]
+            n_active = catch_up(rows, next_start, next_stop, table, stamps, active, n_active, epochs, epoch, width)
             next_overlap = 0.0
-            for e in range(n_indptr[t], n_indptr[t + 1]):
-                row, value = n_rows[e], n_vals[e]
-                if row >= 0:
-                    next_overlap += value * y[row]
-                    for c in range(m):
-                        v_next[c] += value * U[row, c]
-            if next_overlap != 0.0:
+            for e in range(next_start, next_stop):
+                at, value = width * rows[e], vals[e]
+                next_overlap += value * table[at]
                 for c in range(m):
-                    v_next[c] += next_overlap * S[c]
+                    v_next[c] += value * table[at + 1 + c]
+            for c in range(m):
+                v_next[c] += next_overlap * S[c]
 
         # z ← g z + s x, with w as it is
-        share = alpha * (1.0 - decay * P * overlap) if true_online else rho
-        P *= rho * decay
-        if not 1.0 / 64.0 <= P <= 64.0 or abs(share) * size > 8.0 * P * largest:
-            n_active, largest = settle(U, S, y, listed, active, n_active, P, largest)
+        share = alpha * (1.0 - P * overlap) if true_online else rho
+        if abs(share) * size > 8.0 * P * largest and not fresh:
+            n_active, epoch, largest = next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, width)
+            n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, width)
             P = 1.0
         share /= P
         if true_online:
@@ -111,26 +265,22 @@ def learn_sparse(x, x_next, steps, rewards, lazy, v_old, replacing, true_online)
                     v_old[c] = v[c]
                 correction[c] = alpha * (v[c] - v_old[c])
                 v[c] = v_old[c]  # what δ subtracts
+                v_old[c] = v_next[c]
         for e in range(start, stop):
-            row, change = x_rows[e], share * x_vals[e]
+            at, value = width * rows[e], vals[e]
+            change = share * value
             if replacing:
-                change -= y[row]
-            y[row] += change
-            largest = max(largest, abs(y[row]))
+                change -= table[at]
+            table[at] += change
+            largest = max(largest, abs(table[at]))
             for c in range(m):
-                U[row, c] -= S[c] * change + correction[c] * x_vals[e]
-            if not listed[row]:
-                listed[row] = True
-                active[n_active] = row
-                n_active += 1
+                table[at + 1 + c] -= S[c] * change + correction[c] * value
 
         # w ← w + δ z
         for c in range(m):
             delta = rewards[t, c] + discount * v_next[c] - v[c]
             S[c] += (delta if true_online else alpha * delta) * P
-            if true_online:
-                v_old[c] = v_next[c]
-    counter[0], scale[0], scale[1] = n_active, P, largest
+    counts[0], counts[1], scale[0], scale[1] = n_active, epoch, P, largest
 
 
 @kernel

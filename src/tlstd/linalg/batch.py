@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tlstd.kernels import sparse as kernels
+from tlstd.kernels import transitions as checks
 from tlstd.types import FloatArray, IntArray, Matrix, SparseVector, Transition, Transitions, Vector
 
 CSRArrays: TypeAlias = tuple[IntArray, IntArray, FloatArray]
@@ -70,9 +71,41 @@ class Batch:
         """Both sides as (N, len(ids)) arrays with the columns of the features ``ids``."""
         return _dense(self.x, self.rows, ids), _dense(self.x_next, self.next_rows, ids)
 
-    def follow_trace(self, lambda_: float, bound: float, limit: float) -> tuple[int, float]:
-        """First step at which the trace's length could exceed ``limit`` (-1 if none), and its bound afterwards."""
+    def lengths_if_sound(self, n_features: int) -> FloatArray | None:
+        """Lengths of the vectors x if these are sparse transitions that all are as they should be, or None.
+
+        One pass over what is in use. After None, :meth:`tlstd.types.Transitions.check` has to say what is wrong, if
+        anything is.
+        """
+        if not (isinstance(self.x, tuple) and isinstance(self.x_next, tuple)):
+            return None
+        if not checks.columns_are_sound(self.rewards, self.discounts, self.trace_discounts, self.rhos):
+            return None
+        lengths, next_rows = np.empty(len(self)), self.next_rows
+        if self.one_store:
+            others = np.empty_like(next_rows)
+            next_rows = others[: checks.not_repeated(self.rows, next_rows, others)]
+        sound = checks.rows_are_sound(self.x, self.rows, n_features, lengths) and checks.rows_are_sound(
+            self.x_next, next_rows, n_features, np.empty(next_rows.size)
+        )
+        return lengths if sound else None
+
+    @property
+    def one_store(self) -> bool:
+        """Whether both sides are rows of the same sparse matrix."""
+        pairs = zip(self.x, self.x_next, strict=False)
+        return isinstance(self.x, tuple) and isinstance(self.x_next, tuple) and all(a is b for a, b in pairs)
+
+    def follow_trace(
+        self, lambda_: float, bound: float, limit: float, lengths: FloatArray | None = None
+    ) -> tuple[int, float]:
+        """First step at which the trace's length could exceed ``limit`` (-1 if none), and its bound afterwards.
+
+        ``lengths`` are those of the vectors x, if they are known.
+        """
         decays = self.trace_discounts * lambda_
+        if lengths is not None:
+            return checks.follow_lengths(lengths, decays, self.rhos, bound, limit)  # type: ignore[no-any-return]
         if isinstance(self.x, tuple):
             return kernels.trace_bound_sparse(  # type: ignore[no-any-return]
                 self.x[0], self.x[2], self.rows, decays, self.rhos, bound, limit
@@ -84,7 +117,7 @@ class Batch:
     def most_active(self) -> int:
         """Largest number of non-zeros among the vectors x."""
         csr, rows, _, _ = self.sparse()
-        return int((csr[0][rows + 1] - csr[0][rows]).max(initial=0))
+        return int(checks.longest(csr[0], rows))
 
     def ids(self) -> IntArray:
         """Feature ids of all non-zeros of both sides, with repeats."""

@@ -1,0 +1,131 @@
+"""What is checked about sparse transitions before anything is learned from them, in one pass."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tlstd.kernels.jit import kernel
+
+_LARGEST = 1e100  # validation.MAX_MAGNITUDE
+_LARGEST_SQUARE = 9e199  # below the square of the largest: rounding cannot hide an entry that is too large
+
+
+@kernel
+def columns_are_sound(rewards, discounts, trace_discounts, rhos):
+    """Whether all values are finite and in their ranges; rewards are (N, m)."""
+    bad = 0
+    for t in range(discounts.size):
+        sound = (
+            (discounts[t] >= 0.0)
+            & (discounts[t] <= 1.0)
+            & (trace_discounts[t] >= 0.0)
+            & (trace_discounts[t] <= 1.0)
+            & (rhos[t] >= 0.0)
+            & (rhos[t] <= _LARGEST)
+        )
+        bad += 0 if sound else 1
+    for t in range(rewards.shape[0]):
+        for c in range(rewards.shape[1]):
+            bad += 0 if abs(rewards[t, c]) <= _LARGEST else 1
+    return bad == 0
+
+
+@kernel
+def rows_are_sound(csr, rows, n_features, lengths):
+    """Whether the picked rows of a CSR matrix hang together; writes the lengths of their vectors.
+
+    False means that something may be wrong, for instance that a square overflows: a slower check has to say.
+    """
+    indptr, indices, data = csr
+    n_rows, n_entries = indptr.size - 1, min(indices.size, data.size)
+    sound = True
+    for t in range(rows.size):
+        i = rows[t]
+        if not 0 <= i < n_rows:
+            return False
+        start, stop = indptr[i], indptr[i + 1]
+        if not 0 <= start <= stop <= n_entries:
+            return False
+        total, before = 0.0, -1
+        for e in range(start, stop):
+            total += data[e] * data[e]
+            sound &= indices[e] > before
+            before = indices[e]
+        sound &= before < n_features and total <= _LARGEST_SQUARE
+        lengths[t] = np.sqrt(total)
+    return sound
+
+
+@kernel
+def not_repeated(rows, next_rows, out):
+    """Write those of ``next_rows`` to ``out`` that are not in ``rows`` at the following step. Returns their number."""
+    count, n = 0, rows.size
+    for t in range(n):
+        out[count] = next_rows[t]
+        count += 0 if t + 1 < n and rows[t + 1] == next_rows[t] else 1
+    return count
+
+
+@kernel
+def follow_lengths(lengths, decays, rhos, bound, limit):
+    """Follow an upper bound of the trace's length, as in :func:`tlstd.kernels.sparse.trace_bound_sparse`."""
+    for t in range(lengths.size):
+        bound = rhos[t] * (decays[t] * bound + lengths[t])
+        if not bound <= limit:
+            return t, bound
+    return -1, bound
+
+
+@kernel
+def longest(indptr, picked):
+    """Largest number of entries of the picked CSR rows."""
+    most = 0
+    for t in range(picked.size):
+        most = max(most, indptr[picked[t] + 1] - indptr[picked[t]])
+    return most
+
+
+@kernel
+def steps_within(indptr, rows, next_indptr, next_rows, start, limit):
+    """End of the longest part of picked CSR rows from ``start`` on with at most ``limit`` entries, or of one step."""
+    count = 0
+    for t in range(start, rows.size):
+        i, j = rows[t], next_rows[t]
+        count += indptr[i + 1] - indptr[i] + next_indptr[j + 1] - next_indptr[j]
+        if count > limit:
+            return max(t, start + 1)
+    return rows.size
+
+
+@kernel
+def entries(indptr, picked):
+    """Number of entries of the picked CSR rows."""
+    count = 0
+    for t in range(picked.size):
+        count += indptr[picked[t] + 1] - indptr[picked[t]]
+    return count
+
+
+@kernel
+def ids_without_row(indptr, ids, rows, wanted, out):
+    """Write the ids of the wanted vectors' entries that have row 0 to ``out``; returns how many these are."""
+    count = 0
+    for i in range(wanted.size):
+        if wanted[i]:
+            for e in range(indptr[i], indptr[i + 1]):
+                if rows[e] == 0:
+                    out[count] = ids[e]
+                    count += 1
+    return count
+
+
+@kernel
+def copy_picked(indptr, indices, data, picked, out_indptr, out_ids, out_vals, first):
+    """Append the picked rows of a CSR matrix, as the vectors from ``first`` on, to CSR arrays that have room."""
+    end = out_indptr[first]
+    for t in range(picked.size):
+        for e in range(indptr[picked[t]], indptr[picked[t] + 1]):
+            out_ids[end] = indices[e]
+            out_vals[end] = data[e]
+            end += 1
+        out_indptr[first + t + 1] = end
