@@ -4,7 +4,7 @@ import copy
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -18,27 +18,35 @@ from tlstd.container import Saved
 from tlstd.errors import CapacityError, InvalidInputError, InvalidParameterError, StateError
 from tlstd.estimators.ilstd import ILSTD
 from tlstd.estimators.step_sizes import Decay, StepSize, as_schedule
-from tlstd.kernels.ilstd import PAGE
+from tlstd.kernels.ilstd import PAGE, SMALL
 from tlstd.state import load
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 
 
 def literal(steps: Transitions, lambda_: float, step_size: StepSize, m: int) -> tuple[FloatArray, FloatArray]:
     """w and μ by a dense loop, one line per equation."""
+    return literally(steps, lambda_, step_size, m)[:2]
+
+
+def literally(
+    steps: Transitions, lambda_: float, step_size: StepSize, m: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same, and the summed A."""
     n = steps.n_features
     A, mu, w, z = np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros(n)
     for t, alpha in zip(steps, as_schedule(step_size).values(1, len(steps)), strict=True):
         x, x_next = dense(t.x), dense(t.x_next)
         z = t.rho * (t.trace_discount * lambda_ * z + x)
         d = x - t.discount * x_next
-        A += np.outer(z, d)
+        columns = np.flatnonzero(d)
+        A[:, columns] += np.outer(z, d[columns])
         mu += z * (t.reward - d @ w)
         for _ in range(m):
             j = np.abs(mu).argmax()
             step = alpha * mu[j]
             w[j] += step
             mu -= step * A[:, j]
-    return w, mu
+    return w, mu, A
 
 
 def assert_same(found: FloatArray, expected: FloatArray, tolerance: float = 1e-10) -> None:
@@ -122,6 +130,133 @@ class TestAgainstTheDenseLoop:
         assert_allclose(model.weights, [0.3, 1.0], rtol=1e-14)
         assert_allclose(model.system()[1], [[1.0, 0.0], [0.0, 4.0]], rtol=1e-14, atol=1e-15)
         assert_allclose(model.system()[2], [4.95, 6.0], rtol=1e-14)
+
+
+def wandering(seed: int, n_steps: int, *, n_features: int = 1600, active: int = 80, gamma: float = 0.8) -> Transitions:
+    """Sparse features near a place that wanders about: at first among few, in the end among all. Off-policy."""
+    rng = np.random.default_rng(seed)
+    X = np.zeros((n_steps + 1, n_features))
+    for t, row in enumerate(X):
+        width = n_features if t > n_steps // 4 else n_features // 2
+        near = int(0.5 * (1.0 + np.sin(0.05 * t)) * (width - 200)) + rng.permutation(200)[:active]
+        row[near] = rng.uniform(0.5, 1.5, active)
+        row[0] = 1.0
+    flags = {"terminated": rng.random(n_steps) < 0.02, "truncated": rng.random(n_steps) < 0.02}
+    rewards, rhos = rng.standard_normal(n_steps), rng.choice([0.0, 0.5, 1.0, 2.0], n_steps, p=[0.02, 0.2, 0.58, 0.2])
+    return Transitions.from_arrays(sp.csr_array(X[:-1]), rewards, sp.csr_array(X[1:]), **flags, gamma=gamma, rhos=rhos)
+
+
+class TestNotedSteps:
+    """More than SMALL features seen: most columns are added to late (and all when the history is full)."""
+
+    OPTIONS: ClassVar[dict[str, Any]] = {"step_size": Decay(0.01, 50), "lambda_": 1.0, "coordinates_per_step": 7}
+
+    def model(self, **changes: Any) -> ILSTD:
+        return ILSTD(1600, **{**self.OPTIONS, **changes})
+
+    @pytest.mark.parametrize(
+        ("seed", "gamma", "lambda_"), [(0, 0.8, 1.0), (1, 0.99, 1.0), (2, 0.8, 0.0), (3, 0.95, 0.9)]
+    )
+    def test_against_the_dense_loop(self, seed: int, gamma: float, lambda_: float) -> None:
+        steps = wandering(seed, 900, gamma=gamma)
+        model = self.model(lambda_=lambda_)
+        restarts, before, not_written = 0, 0, 0
+        for start in range(0, 900, 50):
+            model.update_many(steps[start : start + 50])
+            restarts += int(model._history.sizes[0]) < before
+            before = int(model._history.sizes[0])
+            not_written = max(not_written, model._A.n_reserved - int(model._A.counts[0]))
+        assert model.n_seen > SMALL
+        assert restarts > 0
+        assert not_written > 0
+        w, mu, A = literally(steps, lambda_, self.OPTIONS["step_size"], 7)
+        assert_same(model.weights, w)
+        assert_same(residual(model), mu)
+        ids, found, _ = model.system()
+        assert_same(found, A[np.ix_(ids, ids)], 1e-12)
+
+    def test_however_the_stream_is_cut(self) -> None:
+        """Bit by bit: when columns are caught up with depends on the steps alone."""
+        steps = wandering(4, 700)
+        whole, one_by_one, pieces, pickled = (self.model() for _ in range(4))
+        whole.update_many(steps)
+        for t in steps:
+            one_by_one.update(t)
+        rng, at = np.random.default_rng(0), 0
+        while at < 700:
+            size = int(rng.integers(1, 90))
+            pieces.update_many(steps[at : at + size])
+            pickled.update_many(steps[at : at + size])
+            pickled = pickle.loads(pickle.dumps(pickled))
+            _ = pieces.system()  # reading changes nothing
+            at += size
+        for model in (one_by_one, pieces, pickled):
+            assert_array_equal(model.weights, whole.weights)
+            for x, y in zip(model.system(), whole.system(), strict=True):
+                assert_array_equal(x, y)
+
+    def test_saved_and_continued_is_never_stopped(self, tmp_path: Path) -> None:
+        steps = wandering(5, 700)
+        whole = self.model()
+        for start in range(0, 700, 140):
+            before = whole if start == 0 else load(tmp_path / "model")
+            before.save(tmp_path / "model")
+            loaded = load(tmp_path / "model")
+            loaded.save(tmp_path / "again")
+            assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+            loaded.update_many(steps[start : start + 140])
+            loaded.save(tmp_path / "model")
+        whole.update_many(steps)
+        assert isinstance(loaded, ILSTD)
+        assert_array_equal(loaded.weights, whole.weights)
+        for x, y in zip(loaded.system(), whole.system(), strict=True):
+            assert_array_equal(x, y)
+
+    @pytest.mark.parametrize(
+        ("name", "change", "message"),
+        [
+            ("history.starts", lambda a: a[::-1], "where steps begin"),
+            ("history.starts", lambda a: a[:1], "where steps begin"),
+            ("history.starts", lambda a: a * 2, "shape"),
+            ("history.decays", lambda a: -a, "outside"),
+            ("history.decays", lambda a: a[1:], "shape"),
+            ("history.x_rows", lambda a: a + 1600, "outside"),
+            ("history.x_values", lambda a: a * np.nan, "not finite"),
+            ("history.columns", lambda a: a + 1600, "outside"),
+            ("history.columns", lambda a: a - 2, "outside"),
+            ("history.steps", lambda a: a + 10**6, "outside"),
+            ("history.d_values", lambda a: a[1:], "shape"),
+            ("A.reserved", lambda a: a * 0, "twice"),
+            ("A.reserved", lambda a: a - 10**7, "outside"),
+            ("moved", lambda a: a + 10**6, "outside"),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, name: str, change: Callable[[Any], Any], message: str) -> None:
+        model = self.model()
+        model.update_many(wandering(6, 300))
+        assert model.n_seen > SMALL
+        flat: dict[str, Any] = {}
+        for key, value in model._state().items():
+            flat.update({f"{key}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value})
+        fresh = self.model()
+        fresh.n_updates = 300
+        with pytest.raises(StateError, match=message):
+            fresh._restore(Saved({**flat, name: change(flat[name])}))
+
+    def test_refusal_leaves_the_model_unchanged(self) -> None:
+        steps = wandering(7, 500)
+        free = self.model()
+        free.update_many(steps[:300])
+        limit = 4 * free.n_seen * -(-free.n_seen // PAGE) + 8 * PAGE * (free._A.n_reserved + int(free._A.counts[1]))
+        model = self.model(memory_limit=limit)
+        model.update_many(steps[:250])
+        with pytest.raises(CapacityError, match="memory_limit"):
+            model.update_many(steps[250:])
+        assert model.n_updates == 250
+        model.update_many(steps[250:300])
+        assert_array_equal(model.weights, free.weights)
+        for x, y in zip(model.system(), free.system(), strict=True):
+            assert_array_equal(x, y)
 
 
 class TestResidual:
@@ -369,7 +504,8 @@ class TestSaving:
 
     def test_a_matrix_too_large_for_its_limit_is_refused(self) -> None:
         model = ILSTD(500, step_size=0.1, lambda_=0.0, memory_limit=1000)
-        values = {"places": np.zeros(0, dtype=np.int64), "pages": np.zeros((0, PAGE))}
+        none = np.zeros(0, dtype=np.int64)
+        values = {"places": none, "pages": np.zeros((0, PAGE)), "reserved": none.copy()}
         with pytest.raises(StateError, match="too large"):
             model._A.restore(Saved(values), 500)
 

@@ -326,3 +326,33 @@ class TestHashing:
         assert_array_equal(
             coder.encode_many(np.random.default_rng(0).uniform(size=(9, 2))).toarray(), np.full((9, 1), 7)
         )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_quick_kernel_is_the_plain_one(seed: int) -> None:
+    """Boundaries of tiles, corners, states outside and infinite ones, up to indices of 53 bits."""
+    from tlstd.kernels import tiles as kernels
+
+    rng = np.random.default_rng(seed)
+    for counts, tilings in (([1], 1), ([7, 1, 3], 5), ([10, 10], 10), ([5, 5, 10, 5], 32), ([2**20, 2**20, 2**10], 8)):
+        tiles = np.array(counts)
+        low = rng.uniform(-2.0, 0.0, tiles.size)
+        high = low + rng.uniform(0.1, 3.0, tiles.size)
+        parts = rng.integers(-1, 2 * tilings + 2, (200, tiles.size)) / (2 * tilings)
+        states = np.concatenate([low + parts * (high - low), rng.normal(0.0, 2.0, (200, tiles.size))])
+        states[rng.random(states.shape) < 0.02] = np.inf
+        states[rng.random(states.shape) < 0.02] = -np.inf
+        plain, quick = np.full((400, tilings), -1), np.full((400, tilings + 1), -1)
+        assert kernels.tile_indices(states, low, high, tiles, tilings, plain) == -1
+        assert kernels.short_tile_indices(states, low, high, tiles, tilings, quick) == -1
+        np.testing.assert_array_equal(quick[:, :tilings], plain)
+        assert (quick[:, tilings] == tilings * tiles.prod()).all()
+        states[[17, 30], -1] = np.nan
+        assert kernels.short_tile_indices(states, low, high, tiles, tilings, quick) == 17
+
+
+def test_indices_of_more_than_53_bits() -> None:
+    """Counted in integers: the last tile of all is the last feature but the bias."""
+    for tiles in (2**26, 2**27, 2**30):
+        coder = TileCoder([0.0, 0.0], [1.0, 1.0], tiles=tiles, tilings=3, bias=True)
+        assert coder.indices([[1.0, 1.0]])[0, -2:].tolist() == [3 * tiles**2 - 1, 3 * tiles**2]

@@ -130,13 +130,15 @@ class TileCoder:
         # C-ordered and writeable, the one kind that is compiled for; the kernel looks for NaN on its way
         array = np.require(as_states(states, self.low.size, with_nan=True), requirements=["C", "W"])
         index = np.empty((len(array), self.n_active), dtype=np.int64)
-        index[:, self.tilings :] = self.n_features - 1
-        if self.hash_size is None:
-            bad = kernels.tile_indices(array, self.low, self.high, self._counts, self.tilings, index)
+        arguments = array, self.low, self.high, self._counts, self.tilings
+        if self.hash_size is None and self.n_features <= 2**53:
+            bad = kernels.short_tile_indices(*arguments, index)
         else:
-            bad = kernels.hashed_tile_indices(
-                array, self.low, self.high, self._counts, self.tilings, self.hash_size, index
-            )
+            index[:, self.tilings :] = self.n_features - 1
+            if self.hash_size is None:
+                bad = kernels.tile_indices(*arguments, index)
+            else:
+                bad = kernels.hashed_tile_indices(*arguments, self.hash_size, index)
         if bad >= 0:
             raise not_a_number(array, bad)
         return index

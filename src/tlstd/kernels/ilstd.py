@@ -1,11 +1,22 @@
 """iLSTD(λ): the trace, the sums and the coordinate steps, on a matrix held by pages of its columns.
 
+Loops over a page go to ``shape[1]``, which is PAGE: a constant there is unrolled, not vectorised (four times slower).
+
 Vectors over the features seen (``z``, ``tops``, ``mu``) have the shape (n_blocks, PAGE): row ``i`` is entry
-``[i // PAGE, i % PAGE]``. ``pages[table[j, b]]`` are the rows of block ``b`` in column ``j`` of A; page 0 is zero and
-stands for all that were never written.
+``[i // PAGE, i % PAGE]``. ``pages[table[j, b]]`` are the rows of block ``b`` in column ``j`` of A as far as it has been
+added up, ``peaks`` the largest |entry| of each page, -1 if that is not known. In the table, 0 stands for a page of
+zeros and a negative number for one that is reserved but has not been written yet.
+
+A column is read only when its coordinate is moved, and few ever are. So what a step adds to column j, d_j z, is
+written at once only if j was moved lately (:data:`RECENT`); else d_j is noted in the history, beside x, and
+:func:`catch_up` adds it when the column is wanted:
+
+    Σ_t d_j(t) z_t = Σ_s c_s ρ_s x_s   with   c_s = d_j(s) + ρ_{s+1} decay_{s+1} c_{s+1}
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from tlstd.kernels.jit import kernel
 
@@ -15,7 +26,18 @@ PAGE = 32
 CUT = 1e-16
 """An entry leaves the trace when it has decayed to this fraction of the largest value it had on it."""
 
+RECENT = 128
+"""For how many steps after a coordinate was moved its column is added to at once."""
+
+SMALL = 1024
+"""Up to so many features seen, everything is added at once: A fits into the cache."""
+
+DONE, MORE_PAGES, MORE_HISTORY = 0, 1, 2
+"""Why :func:`run` came back."""
+
 _TINY = 1e-300  # below this, the next product would be subnormal, which is slow and worth nothing
+_UP = 1.0 + 1e-15  # more than the roundings of one bound
+_WITHOUT_SIGN, _INFINITY = np.int64(0x7FFFFFFFFFFFFFFF), np.int64(0x7FF0000000000000)
 
 
 @kernel
@@ -86,10 +108,10 @@ def difference(x_rows, x_vals, next_rows, next_vals, discount, scratch, out_rows
 
 
 @kernel
-def reserve(x, x_next, discounts, decays, rhos, trace, work, table, n_pages, max_pages):
-    """Number the pages that :func:`run` will write to, in ``table``, in place; returns how many are then in use.
+def reserve(x, x_next, discounts, decays, rhos, trace, work, table, n_reserved, most, mark):
+    """Put ``mark`` in ``table`` for every page that the transitions add to; returns how many then have their room.
 
-    Stops with ``max_pages + 1`` when more would be needed. The trace is followed and put back as it was.
+    Stops with ``most + 1`` when there would be more. The trace is followed and put back as it was.
     O(nnz(d) · blocks of z) per transition.
     """
     z, tops, blocks, n_blocks, listed = trace
@@ -104,10 +126,10 @@ def reserve(x, x_next, discounts, decays, rhos, trace, work, table, n_pages, max
         n_d = difference(x_rows, x_vals, n_rows, n_vals, discounts[t], scratch, d_rows, d_vals)
         for e in range(n_d):
             for i in range(used):
-                if table[d_rows[e], blocks[i]] == 0 and n_pages <= max_pages:
-                    n_pages += 1
-                    table[d_rows[e], blocks[i]] = n_pages - 1
-        if n_pages > max_pages:
+                if table[d_rows[e], blocks[i]] == 0 and n_reserved <= most:
+                    n_reserved += 1
+                    table[d_rows[e], blocks[i]] = mark
+        if n_reserved > most:
             break
     for i in range(used):
         z[blocks[i]] = 0.0
@@ -118,99 +140,337 @@ def reserve(x, x_next, discounts, decays, rhos, trace, work, table, n_pages, max
         z[old_blocks[i]] = old_z[i]
         tops[old_blocks[i]] = old_tops[i]
         listed[old_blocks[i]] = True
-    return n_pages
+    return n_reserved
 
 
 @kernel
-def _refresh(mu, largest, b):
-    """largest[b] = max |mu[b]|, NaN passed over, in place. Four maxima side by side do not wait for each other."""
-    m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
-    for k in range(0, PAGE, 4):
-        v0, v1, v2, v3 = abs(mu[b, k]), abs(mu[b, k + 1]), abs(mu[b, k + 2]), abs(mu[b, k + 3])
-        m0 = v0 if v0 > m0 else m0
-        m1 = v1 if v1 > m1 else m1
-        m2 = v2 if v2 > m2 else m2
-        m3 = v3 if v3 > m3 else m3
-    largest[b] = max(max(m0, m1), max(m2, m3))
+def _refresh(values, bits, largest, largest_bits, b):
+    """largest[b] = max |values[b]|, NaN passed over, in place; ``bits`` are the same numbers as integers.
+
+    Without their sign they have the same order, and unlike that of numbers the maximum of integers is vectorised.
+    """
+    top = np.int64(0)
+    for k in range(bits.shape[1]):
+        value = bits[b, k] & _WITHOUT_SIGN
+        top = value if value > top else top
+    largest_bits[b] = top
+    if top > _INFINITY:  # there is a NaN
+        largest[b] = 0.0
+        for k in range(PAGE):
+            if abs(values[b, k]) > largest[b]:
+                largest[b] = abs(values[b, k])
 
 
 @kernel
-def largest_entry(mu, largest, ids, count):
-    """Row of the largest |mu| in the first ``count`` blocks, of equal ones that with the lowest id; -1 if all are 0."""
-    best = 0.0
-    for b in range(count):
-        if largest[b] > best:
-            best = largest[b]
+def add_to_column(pages, table, peaks, counts, j, factor, values, blocks, n_blocks):
+    """Add ``factor · values`` to A's column j in the listed blocks, in place; new pages take the next numbers."""
+    for i in range(n_blocks):
+        b = blocks[i]
+        page = table[j, b]
+        if page <= 0:
+            counts[1] += page == 0
+            page = counts[0]
+            counts[0] += 1
+            table[j, b] = page
+        for k in range(pages.shape[1]):
+            pages[page, k] += factor * values[b, k]
+        peaks[page] = -1.0
+
+
+# --- what is still to be added --------------------------------------------------------------------------------------
+
+
+@kernel
+def catch_up(j, history, matrix, gather):
+    """Add to A's column j, in place, what the history has noted for it.
+
+    From the latest note backwards, c_s is followed until its weight, a product of decays, is below ``CUT``: so far back
+    every entry had left the trace. ``gather`` is scratch: (n_blocks, PAGE) zeros and n_blocks times False, which they
+    stay, and integers.
+    O(active features) per step that is visited.
+    """
+    _, starts, x_rows, x_vals, decays, latest, earlier, steps, columns, d_vals = history
+    total, listed, blocks = gather
+    note = latest[j]
+    while note >= 0:
+        s = steps[note]
+        c, weight = 0.0, 0.0
+        while True:
+            if note >= 0 and steps[note] == s:
+                c += d_vals[note]
+                weight = 1.0
+                columns[note] = -1
+                note = earlier[note]
+            for e in range(starts[s], starts[s + 1]):
+                b = x_rows[e] // PAGE
+                total[b, x_rows[e] % PAGE] += c * x_vals[e]
+                listed[b] = True
+            c *= decays[s]
+            weight *= abs(decays[s])
+            s -= 1
+            if s < 0 or not weight >= CUT:
+                break
+    latest[j] = -1
+    pages, table, peaks, counts = matrix
+    n_blocks = 0
+    for b in range(listed.size):
+        if listed[b]:
+            blocks[n_blocks] = b
+            n_blocks += 1
+    add_to_column(pages, table, peaks, counts, j, 1.0, total, blocks, n_blocks)
+    for i in range(n_blocks):
+        total[blocks[i]] = 0.0
+        listed[blocks[i]] = False
+
+
+@kernel
+def begin_history(history, z, blocks, n_blocks):
+    """Empty the history, of which every note has been added, in place: its step 0 is the trace as it is."""
+    sizes, starts, x_rows, x_vals, decays = history[:5]
+    n = 0
+    for i in range(n_blocks):
+        b = blocks[i]
+        for k in range(PAGE):
+            if z[b, k] != 0.0:
+                x_rows[n] = b * PAGE + k
+                x_vals[n] = z[b, k]
+                n += 1
+    starts[0], starts[1], decays[0] = 0, n, 0.0
+    sizes[0], sizes[1] = 1, 0
+
+
+@kernel
+def note_step(history, rows, vals, decay, rho):
+    """Append z ← ρ (decay z + x) to the history, in place, without what it adds to A."""
+    sizes, starts, x_rows, x_vals, decays = history[:5]
+    s = sizes[0]
+    at = starts[s]
+    for e in range(rows.size):
+        x_rows[at + e] = rows[e]
+        x_vals[at + e] = rho * vals[e]
+    starts[s + 1] = at + rows.size
+    decays[s] = rho * decay
+    sizes[0] = s + 1
+
+
+@kernel
+def note_entry(history, row, value):
+    """Note that the latest step adds ``value`` z to A's column ``row``, in place."""
+    sizes = history[0]
+    latest, earlier, steps, columns, d_vals = history[5:]
+    note = sizes[1]
+    steps[note], columns[note], d_vals[note] = sizes[0] - 1, row, value
+    earlier[note] = latest[row]
+    latest[row] = note
+    sizes[1] = note + 1
+
+
+@kernel
+def link(history):
+    """Make the lists of notes by column from ``columns``, in place; -1 there is a note that has been added."""
+    sizes, latest, earlier, columns = history[0], history[5], history[6], history[8]
+    latest[:] = -1
+    for note in range(sizes[1]):
+        if columns[note] >= 0:
+            earlier[note] = latest[columns[note]]
+            latest[columns[note]] = note
+
+
+# --- coordinates ----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def largest_entry(mu, largest, ids, count, best):
+    """Row of an entry with |mu| = ``best`` in a block with that as its largest, of several that with the lowest id."""
     found = -1
-    if best > 0.0:
-        for b in range(count):
-            if largest[b] == best:
-                for k in range(PAGE):
-                    row = b * PAGE + k
-                    if abs(mu[b, k]) == best and (found < 0 or ids[row] < ids[found]):
-                        found = row
+    for b in range(count):
+        if largest[b] == best:
+            for k in range(PAGE):
+                row = b * PAGE + k
+                if abs(mu[b, k]) == best and (found < 0 or ids[row] < ids[found]):
+                    found = row
     return found
 
 
 @kernel
-def descend(w, mu, largest, ids, count, pages, table, alpha, n_coordinates):
-    """``n_coordinates`` times: j = argmax |μ_j|, w_j += α μ_j, μ -= α μ_j A e_j, in place, over ``count`` blocks."""
-    for _ in range(n_coordinates):
-        j = largest_entry(mu, largest, ids, count)
-        if j < 0:
-            return
-        step = alpha * mu[j // PAGE, j % PAGE]
-        if step == 0.0:
-            return  # nothing would change however often it is repeated
-        w[j] += step
-        for b in range(count):
-            page = table[j, b]
-            if page != 0:
-                for k in range(PAGE):
-                    mu[b, k] -= step * pages[page, k]
-                _refresh(mu, largest, b)
+def _highest(largest, count):
+    """The block with the largest number, NaN passed over."""
+    top = 0
+    for b in range(count):
+        if not largest[b] <= largest[top]:
+            top = b
+    return top
 
 
 @kernel
-def run(
-    x, x_next, rewards, discounts, decays, rhos, alphas, n_coordinates, trace, residual, w, ids, pages, table, work
-):
-    """iLSTD(λ) over many transitions, in place: A += z dᵀ, μ += z (r - dᵀw), then :func:`descend`.
+def _settle(first, stop, mu, mu_bits, largest, largest_bits, settled, columns, steps, n_moves, pages, table):
+    """Take the moves that blocks ``first:stop`` of mu have not seen off them, one after the other, in place.
+
+    :func:`_refresh` is written out: a call would count references to every array, each time.
+    """
+    for b in range(first, stop):
+        changed = False
+        for i in range(settled[b], n_moves):
+            page = table[columns[i], b]
+            if page > 0:
+                changed = True
+                step = steps[i]
+                for k in range(pages.shape[1]):
+                    mu[b, k] -= step * pages[page, k]
+        settled[b] = n_moves
+        if changed:
+            highest = np.int64(0)
+            for k in range(mu_bits.shape[1]):
+                value = mu_bits[b, k] & _WITHOUT_SIGN
+                highest = value if value > highest else highest
+            largest_bits[b] = highest
+            if highest > _INFINITY:
+                largest[b] = 0.0
+                for k in range(PAGE):
+                    if abs(mu[b, k]) > largest[b]:
+                        largest[b] = abs(mu[b, k])
+
+
+@kernel
+def descend(w, residual, ids, count, matrix, history, gather, moved, now, moves, alpha, n_coordinates):
+    """``n_coordinates`` times: j = argmax |μ_j|, w_j += α μ_j, μ -= α μ_j A e_j, in place, over ``count`` blocks.
+
+    A block of μ is changed only when it may have the largest entry, and at the end; until then ``largest`` has a bound
+    for it. Every entry goes through the same operations in the same order as if it were changed at once.
+    """
+    mu, largest, settled = residual
+    mu_bits, largest_bits = mu.view(np.int64), largest.view(np.int64)
+    pages, table, peaks, _ = matrix
+    page_bits, peak_bits = pages.view(np.int64), peaks.view(np.int64)
+    latest = history[5]
+    columns, steps = moves
+    n_moves = 0
+    settled[:count] = 0
+    top = _highest(largest, count)
+    for i in range(n_coordinates):
+        if settled[top] < n_moves:
+            _settle(top, top + 1, mu, mu_bits, largest, largest_bits, settled, columns, steps, n_moves, pages, table)
+        best = largest[top]
+        for b in range(count):
+            if not largest[b] < best and settled[b] < n_moves:
+                _settle(b, b + 1, mu, mu_bits, largest, largest_bits, settled, columns, steps, n_moves, pages, table)
+                best = max(best, largest[b])
+        j = largest_entry(mu, largest, ids, count, best) if best > 0.0 else -1
+        step = alpha * mu[j // PAGE, j % PAGE] if j >= 0 else 0.0
+        if step == 0.0:
+            break  # nothing would change however often it is repeated
+        w[j] += step
+        moved[j] = now
+        if latest[j] >= 0:
+            catch_up(j, history, matrix, gather)
+        columns[n_moves], steps[n_moves] = j, step
+        n_moves += 1
+        if i == n_coordinates - 1:
+            break
+        if n_moves == columns.size:
+            _settle(0, count, mu, mu_bits, largest, largest_bits, settled, columns, steps, n_moves, pages, table)
+            settled[:count] = 0
+            n_moves = 0
+            top = _highest(largest, count)
+            continue
+        size, top = abs(step), 0
+        for b in range(count):
+            page = table[j, b]
+            if page > 0:
+                if peaks[page] < 0.0:
+                    _refresh(pages, page_bits, peaks, peak_bits, page)
+                largest[b] = (largest[b] + size * peaks[page]) * _UP
+            if not largest[b] <= largest[top]:
+                top = b
+    _settle(0, count, mu, mu_bits, largest, largest_bits, settled, columns, steps, n_moves, pages, table)
+
+
+@kernel
+def run(first, x, x_next, columns, n_coordinates, trace, residual, w, ids, matrix, history, moved, work):
+    """iLSTD(λ) over transitions, in place: A += z dᵀ, μ += z (r - dᵀw), then :func:`descend`.
+
+    The history is kept once more than SMALL rows are known and has at most n²/32 entries, n rows known: a tenth of what
+    A takes when full. Then every column is caught up with. Whatever is decided depends on the steps so far only, not on
+    how the stream is cut into calls.
 
     Parameters
     ----------
+    first : int
+        The transition to begin with.
     x, x_next : (indptr, rows, vals)
         Sparse vectors in row coordinates, one per transition.
+    columns : (rewards, discounts, decays, rhos, alphas)
     trace : (z, tops, blocks, n_blocks (1,), listed)
-    residual : (mu, largest |mu| of each block)
+    residual : (mu, largest |mu| of each block, integers of that length as scratch)
     w : (n,)
     ids : (n,), feature ids of the rows
-    pages, table : A; :func:`reserve` has numbered every page that is written to
-    work : (scratch, d_rows, d_vals)
+    matrix : (pages, table, peaks, (next page, pages written without being reserved))
+    history : see :class:`tlstd.linalg.step_history.StepHistory`
+    moved : (n,), the step at which each coordinate was moved last
+    work : (difference's, catch_up's, descend's, (steps learned, rows so far))
+
+    Returns
+    -------
+    The transition to go on with, and why: DONE, or room is needed for pages or the history.
     """
+    rewards, discounts, decays, rhos, alphas = columns
     z, tops, blocks, n_blocks, listed = trace
-    mu, largest = residual
-    scratch, d_rows, d_vals = work
-    used = n_blocks[0]
+    mu, largest = residual[0], residual[1]
+    mu_bits, largest_bits = mu.view(np.int64), largest.view(np.int64)
+    pages, table, peaks, counts = matrix
+    (scratch, d_rows, d_vals), gather, moves, progress = work
+    sizes, starts, latest = history[0], history[1], history[5]
     count = (ids.size + PAGE - 1) // PAGE
-    for t in range(discounts.size):
+    most_pages = 1 + ids.size * count
+    for t in range(first, discounts.size):
         x_rows, x_vals = x[1][x[0][t] : x[0][t + 1]], x[2][x[0][t] : x[0][t + 1]]
         n_rows, n_vals = x_next[1][x_next[0][t] : x_next[0][t + 1]], x_next[2][x_next[0][t] : x_next[0][t + 1]]
-        used = advance_trace(z, tops, blocks, used, listed, x_rows, x_vals, decays[t], rhos[t])
+        n_seen = progress[1]
+        for e in range(x_rows.size):
+            n_seen = max(n_seen, x_rows[e] + 1)
+        for e in range(n_rows.size):
+            n_seen = max(n_seen, n_rows[e] + 1)
+        n_most = x_rows.size + n_rows.size
+        if n_seen > SMALL:
+            n_steps, n_x = sizes[0], starts[sizes[0]]
+            if (
+                n_steps + 1 >= starts.size
+                or max(n_x, PAGE * n_blocks[0]) + x_rows.size > history[2].size
+                or sizes[1] + n_most > history[6].size
+            ):
+                return t, MORE_HISTORY
+            if n_steps > 1 and n_x + sizes[1] + x_rows.size + n_most > n_seen * n_seen // PAGE:
+                for j in range(ids.size):
+                    if latest[j] >= 0:
+                        if min(counts[0] + count, most_pages) > pages.shape[0]:
+                            return t, MORE_PAGES
+                        catch_up(j, history, matrix, gather)
+                begin_history(history, z, blocks, n_blocks[0])
+            elif progress[1] <= SMALL:
+                begin_history(history, z, blocks, n_blocks[0])
+        if min(counts[0] + (n_most + n_coordinates) * count, most_pages) > pages.shape[0]:
+            return t, MORE_PAGES
+        progress[0] += 1
+        progress[1] = n_seen
+        now = progress[0]
+        used = advance_trace(z, tops, blocks, n_blocks[0], listed, x_rows, x_vals, decays[t], rhos[t])
+        n_blocks[0] = used
+        if n_seen > SMALL:
+            note_step(history, x_rows, x_vals, decays[t], rhos[t])
         n_d = difference(x_rows, x_vals, n_rows, n_vals, discounts[t], scratch, d_rows, d_vals)
+        at_once = n_seen <= max(SMALL, 4 * x_rows.size)
         error = rewards[t]
         for e in range(n_d):
             row, value = d_rows[e], d_vals[e]
             error -= value * w[row]
-            for i in range(used):
-                b = blocks[i]
-                page = table[row, b]
-                for k in range(PAGE):
-                    pages[page, k] += value * z[b, k]
+            if at_once or now - moved[row] <= RECENT:
+                add_to_column(pages, table, peaks, counts, row, value, z, blocks, used)
+            else:
+                note_entry(history, row, value)
         for i in range(used):
             b = blocks[i]
-            for k in range(PAGE):
+            for k in range(z.shape[1]):
                 mu[b, k] += error * z[b, k]
-            _refresh(mu, largest, b)
-        descend(w, mu, largest, ids, count, pages, table, alphas[t], n_coordinates)
-    n_blocks[0] = used
+            _refresh(mu, mu_bits, largest, largest_bits, b)
+        descend(w, residual, ids, count, matrix, history, gather, moved, now, moves, alphas[t], n_coordinates)
+    return discounts.size, DONE

@@ -42,24 +42,51 @@ def tile_indices(states, low, high, tiles, tilings, out):
     """Write the index of the active tile of each tiling to ``out[:, :tilings]``, tile by tile and tiling by tiling.
 
     Returns the first state with an entry that is not a number (where it stopped), -1 if there is none.
-    O(D · tilings) per state; the arithmetic is that of NumPy, operation by operation, so rounding is the same.
+    O(D · tilings) per state; the arithmetic is that of NumPy, operation by operation, so rounding is the same. The
+    index is counted in integers, so it may have 63 bits.
     """
     n_dimensions = low.size
     shift = _shifts(tiles, tilings)
     u = np.empty(n_dimensions)
-    per_tiling = 1
-    for n in tiles:
-        per_tiling *= n
     for row in range(states.shape[0]):
         if not _locate(states[row], low, high, u):
             return row
         for j in range(tilings):
-            index = 0
+            index = j
             for i in range(n_dimensions):
                 last = tiles[i] - 1
                 tile = int((u[i] + shift[j, i]) * last)  # not negative: truncation is the floor
                 index = index * tiles[i] + min(tile, last)
-            out[row, j] = j * per_tiling + index
+            out[row, j] = index
+    return -1
+
+
+@kernel
+def short_tile_indices(states, low, high, tiles, tilings, out):
+    """As :func:`tile_indices`, for indices of at most 53 bits, and two to three times as fast.
+
+    They are counted in floating-point numbers, exactly, for all tilings of a dimension at once: that is vectorised.
+    Columns of ``out`` after the tilings are set to the first index that is no tile's.
+    """
+    n_dimensions = low.size
+    shift = _shifts(tiles, tilings).T.copy()
+    u, index = np.empty(n_dimensions), np.empty(tilings)
+    n_tiles = tilings
+    for n in tiles:
+        n_tiles *= n
+    for row in range(states.shape[0]):
+        if not _locate(states[row], low, high, u):
+            return row
+        for j in range(tilings):
+            index[j] = j
+        for i in range(n_dimensions):
+            n, last, u_i = float(tiles[i]), float(tiles[i] - 1), u[i]
+            for j in range(tilings):
+                index[j] = index[j] * n + min(np.floor((u_i + shift[i, j]) * last), last)
+        for j in range(tilings):
+            out[row, j] = np.int64(index[j])
+        for j in range(tilings, out.shape[1]):
+            out[row, j] = n_tiles
     return -1
 
 

@@ -11,7 +11,7 @@ from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
 from tlstd.kernels import ilstd as kernels
 from tlstd.kernels.ilstd import PAGE
-from tlstd.types import FloatArray
+from tlstd.types import FloatArray, IntArray
 
 _TABLE_ITEM = 4
 _PAGE_BYTES = 8 * PAGE
@@ -20,6 +20,9 @@ _MOST_PAGES = np.iinfo(np.int32).max - 1
 
 class PagedColumns:
     """A (n, n) as columns, each cut into pages of 32 rows of which only those ever written to are stored.
+
+    ``table[j, b]`` is the number of the page with the rows of block b in column j; 0 if it is zero, negative if it is
+    reserved but has not been written. ``peaks`` has the largest |entry| of each page, or -1.
 
     Why neither dense nor CSC. Rows have the order of first appearance, so what is active together lies together, and a
     trace touches runs of rows. Measured for A = Σ z dᵀ, entries of z below 1e-16 of their largest value left out:
@@ -44,14 +47,23 @@ class PagedColumns:
     Parameters
     ----------
     memory_limit : int
-        Bytes that pages in use and table may take. (While either grows, its old and its new array exist side by side.)
+        Bytes that the table and all pages reserved may take. Pages are stored when they are written, so that less than
+        that is held. (While the table grows, its old and its new array exist side by side.)
     """
 
     def __init__(self, memory_limit: int) -> None:
         self.memory_limit = memory_limit
-        self.n_pages = 1
+        self.n_reserved = 0
+        self.counts: IntArray = np.array([1, 0])  # the next page's number, and pages written without being reserved
         self.pages: FloatArray = np.zeros((1, PAGE))
+        self.peaks: FloatArray = np.zeros(1)
+        self._mark = -1
         self.table: np.ndarray[Any, np.dtype[np.int32]] = np.zeros((0, 0), dtype=np.int32)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What the kernels take."""
+        return self.pages, self.table, self.peaks, self.counts
 
     def check(self, n: int) -> None:
         """Raise :class:`CapacityError` if the table of n columns alone is too large."""
@@ -68,35 +80,52 @@ class PagedColumns:
             self.table = table
 
     def reserve(self, n: int, *transitions: Any) -> None:
-        """Make room for what transitions will write; nothing has changed if :class:`CapacityError` is raised.
+        """Reserve what transitions will add to; nothing has changed if :class:`CapacityError` is raised.
 
         ``transitions`` are the arguments of :func:`tlstd.kernels.ilstd.reserve` before ``table``.
         """
+        self.n_reserved += int(self.counts[1])
+        self.counts[1] = 0
         room = self.memory_limit - _TABLE_ITEM * n * _blocks(n)
-        most = min(1 + room // _PAGE_BYTES, _MOST_PAGES)
-        n_pages = int(kernels.reserve(*transitions, self.table, self.n_pages, most))  # type: ignore[call-arg]
-        if n_pages > most:
-            self.table[self.table >= self.n_pages] = 0
+        most = min(room // _PAGE_BYTES, _MOST_PAGES)
+        if self._mark == -_MOST_PAGES:
+            self._mark = -1
+            self.table[self.table < 0] = -1
+        self._mark -= 1  # so that the marks of this call can be told from all others
+        n_reserved = int(kernels.reserve(*transitions, self.table, self.n_reserved, most, self._mark))  # type: ignore[call-arg]
+        if n_reserved > most:
+            self.table[self.table == self._mark] = 0
             raise self._too_large(n)
-        self.n_pages = n_pages
-        if n_pages > len(self.pages):
+        self.n_reserved = n_reserved
+
+    def make_room(self, n: int, n_columns: int) -> None:
+        """Make room for writing to all pages of ``n_columns`` of n columns."""
+        needed = 1 + min(int(self.counts[0]) - 1 + n_columns * _blocks(n), n * _blocks(n))
+        if needed > len(self.pages):
             # in place: a copy of gigabytes, page fault by page fault, costs more than all the updates (measured)
             if not self.pages.flags.owndata:  # unpickled
                 self.pages = self.pages.copy()
-            self.pages.resize((max(n_pages, min(len(self.pages) * 5 // 4, most)), PAGE), refcheck=False)
+            length = max(needed, len(self.pages) * 5 // 4)
+            self.pages.resize((length, PAGE), refcheck=False)
+            self.peaks = np.append(self.peaks, np.zeros(length - self.peaks.size))
 
     def toarray(self, n: int) -> FloatArray:
         """The first n rows and columns as a dense (n, n) array."""
-        columns = self.pages[self.table[:n, : _blocks(n)]]
+        columns = self.pages[np.maximum(self.table[:n, : _blocks(n)], 0)]
         dense: FloatArray = columns.reshape(n, PAGE * _blocks(n))[:, :n].T.copy()
         return dense
 
     def state(self, n: int) -> State:
-        """What :meth:`restore` takes: the pages in order of their numbers, and where each belongs."""
+        """What :meth:`restore` takes: the pages in order of their numbers, where each belongs, and what is reserved."""
         columns, blocks = np.nonzero(self.table)
-        places = np.zeros(self.n_pages, dtype=np.int64)
-        places[self.table[columns, blocks]] = columns * _blocks(n) + blocks
-        return {"places": places[1:], "pages": self.pages[1 : self.n_pages]}
+        numbers, places = self.table[columns, blocks], columns * _blocks(n) + blocks
+        written = np.zeros(self.counts[0], dtype=np.int64)
+        written[np.maximum(numbers, 0)] = places
+        return {
+            "places": written[1:],
+            "pages": self.pages[1 : self.counts[0]],
+            "reserved": places[numbers < 0],
+        }
 
     def restore(self, saved: Saved, n: int) -> None:
         """Take over a saved state, if it can be one of n rows and columns; only of fresh objects.
@@ -104,9 +133,10 @@ class PagedColumns:
         The table may be larger than the file, but what of it is not in the file is never touched.
         """
         count = _blocks(n)
-        places = saved.integers("places", None, low=0, high=n * count - 1)
+        places, reserved = (saved.integers(name, None, low=0, high=n * count - 1) for name in ("places", "reserved"))
         pages = saved.floats("pages", places.size, PAGE)
-        if np.unique(places).size != places.size:
+        both = np.concatenate([places, reserved])
+        if np.unique(both).size != both.size:
             raise saved.error("places", "has a page twice")
         last = pages[places % max(count, 1) == count - 1]
         if last[:, n - (count - 1) * PAGE :].any():
@@ -116,9 +146,12 @@ class PagedColumns:
             self.grow(n)
         except MemoryError as error:
             raise saved.error("places", f"belongs to a matrix that is too large: {error}") from error
-        self.n_pages = 1 + places.size
+        self.counts[:] = 1 + places.size, 0
+        self.n_reserved = both.size
         self.pages = np.concatenate([self.pages, pages])
-        self.table[places // max(count, 1), places % max(count, 1)] = np.arange(1, self.n_pages)
+        self.peaks = np.full(len(self.pages), -1.0)
+        self.table[places // max(count, 1), places % max(count, 1)] = np.arange(1, self.counts[0])
+        self.table[reserved // max(count, 1), reserved % max(count, 1)] = -1
 
     def _too_large(self, n: int) -> CapacityError:
         return CapacityError(
