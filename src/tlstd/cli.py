@@ -83,3 +83,69 @@ def bench(
         paths = [report.write(results, out), *figures.draw(results, out)]
     console.print(report.table(results))
     console.print(f"written: {', '.join(map(str, paths))}")
+
+
+@app.command()
+def reproduce(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FIGURE]...", help='Panels such as 2a, or "A" for A.1 to A.8; all if none.'),
+    ] = None,
+    scale: Annotated[
+        str, typer.Option(help="smoke (2 minutes), quick (20 minutes) or paper (hours, as published).")
+    ] = "quick",
+    out: Annotated[Path, typer.Option(help="Folder for figures and claims.")] = Path("tlstd-reproduction"),
+    store: Annotated[Path | None, typer.Option(help="Folder of the runs; OUT/runs if left out.")] = None,
+    bundle: Annotated[list[Path] | None, typer.Option(help="Packed runs that need not be computed.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=0, help="Processes; all cores if left out, 0 for this one.")
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler to send the runs to.")] = None,
+    claims: Annotated[bool, typer.Option("--claims", help="Print the table of claims.")] = False,
+    pack: Annotated[Path | None, typer.Option(help="File to pack all runs into.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Name the panels and stop.")] = False,
+) -> None:
+    """Reproduce the paper's figures and decide its claims; stopped and started again it goes on where it was."""
+
+    from rich.console import Console
+
+    from tlstd.errors import TlstdError
+    from tlstd.experiments import panels
+    from tlstd.experiments import reproduce as experiment
+    from tlstd.experiments.panel import check_scale
+    from tlstd.experiments.runner import choose_executor, show_progress
+    from tlstd.experiments.store import Store
+
+    if list_:
+        for name in panels.PANELS:
+            typer.echo(f"{name:22} {panels.panel(name).title}")
+        return
+    try:
+        names = panels.names(figures or [])
+        runs = Store(store or out / "runs", bundle or [])
+        executor = choose_executor(cluster, workers)
+        with show_progress() as progress:
+            results, report = experiment.run(names, check_scale(scale), runs, executor, progress)
+        if not report.complete:
+            typer.echo(str(report), err=True)
+            raise typer.Exit(report.exit_code)
+        paths = experiment.draw(names, results, out)
+        judged = experiment.judge(names, results)
+        experiment.write_claims(judged, scale, out / "claims.json")
+        if pack is not None:
+            experiment.pack(names, results, pack)
+    except TlstdError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)
+    if claims:
+        console.print(experiment.claims_table(judged))
+    counts = {
+        verdict: sum(finding.verdict == verdict for _, finding in judged) for verdict in ("reproduced", "partly", "not")
+    }
+    console.print(
+        f"{len(judged)} claims: {counts['reproduced']} reproduced, {counts['partly']} partly, {counts['not']} not"
+    )
+    console.print(f"written: {len(paths)} files and claims.json in {out}")

@@ -27,8 +27,16 @@ class Task(NamedTuple):
 
 
 TASKS: dict[str, Task] = {
+    "budget": Task("tlstd.experiments.tasks.budget:anew"),
     "curve": Task("tlstd.experiments.tasks.learn:curve"),
+    "cut-once": Task("tlstd.experiments.tasks.learn:cut_once"),
     "printed": Task("tlstd.experiments.tasks.printed:curve"),
+    "rates": Task("tlstd.experiments.tasks.rates:rates"),
+    "runtime": Task("tlstd.experiments.tasks.rates:runtime"),
+    "spectrum": Task("tlstd.experiments.tasks.spectrum:singular_values"),
+    "tracking": Task("tlstd.experiments.tasks.tracking:tracking"),
+    "cutoff": Task("tlstd.experiments.tasks.cutoff:cutoffs"),
+    "smoothness": Task("tlstd.experiments.tasks.smoothness:smoothness"),
 }
 """Raise a task's version when it is to give other numbers: what is stored of the older version is then left alone."""
 

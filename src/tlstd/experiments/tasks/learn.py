@@ -10,9 +10,11 @@ import numpy as np
 
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.registry import CLASSES
 from tlstd.estimators.step_sizes import Decay
 from tlstd.experiments.problems import problem, stream
+from tlstd.linalg.svd import inverse_factors, svd
 from tlstd.types import FloatArray, IntArray
 
 
@@ -65,3 +67,19 @@ def curve(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatArra
         start = stop
     columns: dict[str, IntArray | FloatArray] = {"samples": np.array(samples), "rmse": np.array(errors)}
     return columns | {"seconds": np.array(seconds)} if settings.get("clock") else columns
+
+
+def cut_once(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatArray]:
+    """RMSE after each of ``samples`` of the exact A with only its ``rank`` leading singular values inverted."""
+    made, samples = problem(settings["problem"]), settings["samples"]
+    model, errors, start = LSTD(made.features.n_features, lambda_=settings["lambda_"]), [], 0
+    for stop in samples:
+        model.update_many(stream(settings["problem"], samples[-1], seed)[start:stop])
+        ids, A, b = model.system()
+        U, sigma, Vt = svd(A)
+        weights = np.zeros((made.features.n_features, 1))
+        inverse = inverse_factors(sigma, rcond=model.rcond, rank=settings["rank"])
+        weights[ids] = Vt.T @ (inverse[:, None] * (U.T @ b))
+        errors.append(made.rmse(np.asarray(made.X @ weights)[:, 0]))
+        start = stop
+    return {"samples": np.array(samples), "rmse": np.array(errors)}

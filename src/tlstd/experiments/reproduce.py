@@ -1,0 +1,97 @@
+"""Run the panels of the paper, draw them, and say claim by claim what holds: ``tlstd reproduce``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tlstd.experiments.claims import Claim, Finding
+from tlstd.experiments.drawing import STYLE
+from tlstd.experiments.executors import Executor
+from tlstd.experiments.figures import new_figure
+from tlstd.experiments.panel import Panel, Results
+from tlstd.experiments.panels import panel
+from tlstd.experiments.runner import Progress, Report, run_all
+from tlstd.experiments.store import Store, versions
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Judged = tuple[Claim, Finding]
+
+
+def run(
+    names: Sequence[str], scale: str, store: Store, executor: Executor | None = None, progress: Progress | None = None
+) -> tuple[Results, Report]:
+    """Run what the panels need and is not stored: first all sweeps, then the runs with what they chose."""
+    panels = [panel(name) for name in names]
+    results = Results(store, scale)
+    report = run_all([spec for p in panels for spec in p.tuning(scale)], store, executor, progress)
+    if report.complete:
+        report = run_all([spec for p in panels for spec in p.runs(results)], store, executor, progress)
+    return results, report
+
+
+def draw(names: Sequence[str], results: Results, folder: Path) -> list[Path]:
+    """Draw each panel as PNG and PDF."""
+    import matplotlib as mpl
+
+    paths = []
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        made = panel(name)
+        results.load(made.runs(results))
+        with mpl.rc_context(STYLE):
+            figure = new_figure(*made.size)
+            axes = figure.add_subplot()
+            made.draw(axes, results)
+            axes.set_title(f"{made.name}  {made.title}", loc="left")
+            for suffix in ("png", "pdf"):
+                path = folder / f"figure_{made.name}.{suffix}"
+                figure.savefig(path, dpi=200, metadata={"CreationDate": None} if suffix == "pdf" else None)
+                paths.append(path)
+    return paths
+
+
+def judge(names: Sequence[str], results: Results) -> list[Judged]:
+    """Decide the claims of the panels."""
+    return [(claim, claim.judge(results)) for name in names for claim in panel(name).claims()]
+
+
+def write_claims(judged: Sequence[Judged], scale: str, path: Path) -> None:
+    """Write the claims as JSON."""
+    rows = [
+        {"name": claim.name, "where": claim.where, "statement": claim.statement} | asdict(finding)
+        for claim, finding in judged
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"scale": scale, "made_with": versions(), "claims": rows}, indent=1, ensure_ascii=False))
+
+
+def claims_table(judged: Sequence[Judged]) -> Table:
+    """Return the claims as a table for the terminal."""
+    from rich.table import Table
+
+    table = Table(title="Claims of the paper", show_lines=True)
+    for heading in ("claim", "statement", "verdict", "number [95% interval]", "note"):
+        table.add_column(heading, overflow="fold")
+    colours: Mapping[str, str] = {"reproduced": "green", "partly": "yellow", "not": "red"}
+    for claim, finding in judged:
+        verdict = f"[{colours[finding.verdict]}]{finding.verdict}[/]"
+        number = f"{finding.number}\n{finding.what}"
+        table.add_row(f"{claim.name}\n{claim.where}", claim.statement, verdict, number, finding.note)
+    return table
+
+
+def pack(names: Sequence[str], results: Results, path: Path) -> None:
+    """Write all runs of the panels, sweeps included, into one file that can be committed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    keys = {spec.key for name in names for spec in _all(panel(name), results)}
+    results.store.pack(sorted(keys), path)
+
+
+def _all(made: Panel, results: Results) -> list[Any]:
+    return [*made.tuning(results.scale), *made.runs(results)]
