@@ -132,6 +132,7 @@ def reproduce(
         paths = experiment.draw(names, results, out)
         judged = experiment.judge(names, results)
         experiment.write_claims(judged, scale, out / "claims.json")
+        (out / "claims.md").write_text(experiment.claims_page(judged, scale), encoding="utf-8")
         if pack is not None:
             experiment.pack(names, results, pack)
     except TlstdError as error:
@@ -142,10 +143,5 @@ def reproduce(
         console = Console(width=160)
     if claims:
         console.print(experiment.claims_table(judged))
-    counts = {
-        verdict: sum(finding.verdict == verdict for _, finding in judged) for verdict in ("reproduced", "partly", "not")
-    }
-    console.print(
-        f"{len(judged)} claims: {counts['reproduced']} reproduced, {counts['partly']} partly, {counts['not']} not"
-    )
-    console.print(f"written: {len(paths)} files and claims.json in {out}")
+    console.print(experiment.counts(judged))
+    console.print(f"written: {len(paths)} figures, claims.json and claims.md in {out}")

@@ -11,6 +11,9 @@ from tlstd.experiments.statistics import Interval
 if TYPE_CHECKING:
     from tlstd.experiments.panel import Results
 
+BEYOND = "beyond the paper"
+"""Where a statement stands that is ours."""
+
 Verdict = Literal["reproduced", "partly", "not"]
 
 

@@ -93,7 +93,7 @@ def table(results: list[Result]) -> Table:
     for heading in ("method", f"RMSE at {CHECKPOINTS[2]}", f"RMSE at {CHECKPOINTS[-1]}", "CPU time", "memory"):
         out.add_column(heading, justify="left" if heading == "method" else "right")
     for r in results:
-        out.add_row(r.name, f"{r.errors[2]:.2f}", f"{r.errors[-1]:.2f}", f"{r.seconds:.2f} s", f"{r.megabytes:.1f} MB")
+        out.add_row(r.name, f"{r.errors[2]:.2f}", f"{r.errors[-1]:.2f}", f"{r.seconds:.2f} s", f"{r.megabytes:.2g} MB")
     return out
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlstd.experiments.statistics import bootstrap
+from tlstd.experiments.statistics import mean_band
 from tlstd.types import FloatArray
 
 if TYPE_CHECKING:
@@ -54,10 +54,7 @@ def curve(axes: Axes, x: ArrayLike, runs: FloatArray, label: str, **style: Any) 
     Points where a run has diverged are left out.
     """
     at, runs = np.asarray(x, dtype=np.float64), np.asarray(runs, dtype=np.float64)
-    if len(runs) > 1:
-        middle, low, high = bootstrap(lambda some: some.mean(axis=0), runs)
-    else:
-        middle = low = high = runs[0]
+    middle, low, high = mean_band(runs)
     good = np.isfinite(middle)
     style = {"marker": "o"} | style
     (line,) = axes.plot(at[good], middle[good], label=label, **style)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tlstd.experiments.claims import Claim, Finding
+from tlstd.experiments.claims import BEYOND, Claim, Finding
 from tlstd.experiments.drawing import STYLE
 from tlstd.experiments.executors import Executor
 from tlstd.experiments.figures import new_figure
@@ -48,10 +48,12 @@ def draw(names: Sequence[str], results: Results, folder: Path) -> list[Path]:
             figure = new_figure(*made.size)
             axes = figure.add_subplot()
             made.draw(axes, results)
-            axes.set_title(f"{made.name}  {made.title}", loc="left")
+            is_printed = made.name[0].isdigit() or made.name[1] == "."  # in the paper, under this name
+            axes.set_title(f"{made.name}  {made.title}" if is_printed else made.title, loc="left")
             for suffix in ("png", "pdf"):
                 path = folder / f"figure_{made.name}.{suffix}"
                 figure.savefig(path, dpi=200, metadata={"CreationDate": None} if suffix == "pdf" else None)
+                figure.set_layout_engine("none")  # found once
                 paths.append(path)
     return paths
 
@@ -71,11 +73,37 @@ def write_claims(judged: Sequence[Judged], scale: str, path: Path) -> None:
     path.write_text(json.dumps({"scale": scale, "made_with": versions(), "claims": rows}, indent=1, ensure_ascii=False))
 
 
+def claims_page(judged: Sequence[Judged], scale: str) -> str:
+    """Return the claims as a table in Markdown."""
+    lines = ["| claim | statement | verdict | number [95% interval] | remarks |", "|---|---|---|---|---|"]
+    for claim, finding in judged:
+        cells = (
+            f"**{claim.name}** ({claim.where})",
+            claim.statement,
+            finding.verdict,
+            f"{finding.number}: {finding.what}",
+            finding.note,
+        )
+        lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
+    heading = f"# Claims, scale {scale}\n\n{counts(judged)}\n"
+    return "\n".join([heading, *lines, ""])
+
+
+def counts(judged: Sequence[Judged]) -> str:
+    """Return how many claims have each verdict, those of the paper and those that go beyond it."""
+    texts = []
+    for of, own in (("of the paper", False), ("beyond it", True)):
+        verdicts = [finding.verdict for claim, finding in judged if (claim.where == BEYOND) == own]
+        numbers = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in ("reproduced", "partly", "not"))
+        texts += [f"{len(verdicts)} claims {of}: {numbers}"] if verdicts else []
+    return "; ".join(texts)
+
+
 def claims_table(judged: Sequence[Judged]) -> Table:
     """Return the claims as a table for the terminal."""
     from rich.table import Table
 
-    table = Table(title="Claims of the paper", show_lines=True)
+    table = Table(title="Claims", show_lines=True)
     for heading in ("claim", "statement", "verdict", "number [95% interval]", "note"):
         table.add_column(heading, overflow="fold")
     colours: Mapping[str, str] = {"reproduced": "green", "partly": "yellow", "not": "red"}

@@ -50,6 +50,26 @@ def bootstrap(
     return np.asarray(statistic(*map(np.asarray, samples))), low, high
 
 
+def mean_band(runs: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """As :func:`bootstrap` of the mean of (runs, points), all draws at once; without a band for a single run.
+
+    Example
+    -------
+    >>> middle, low, high = mean_band(np.array([[1.0, 5.0], [3.0, 5.0]]))
+    >>> middle, low, high
+    (array([2., 5.]), array([1., 5.]), array([3., 5.]))
+    """
+    n = len(runs)
+    if n == 1:
+        return runs[0], runs[0], runs[0]
+    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), size=RESAMPLES)  # how often each is drawn
+    with np.errstate(invalid="ignore"):
+        means = counts @ np.where(np.isfinite(runs), runs, np.nan) / n  # a diverged run leaves no band
+        tail = 50.0 * (1.0 - level)
+        low, high = np.percentile(means, [tail, 100.0 - tail], axis=0)
+    return runs.mean(axis=0), low, high
+
+
 def interval(statistic: Callable[..., float], *samples: FloatArray, paired: bool = True) -> Interval:
     """As :func:`bootstrap`, of one number.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tlstd.experiments import drawing
-from tlstd.experiments.claims import Claim, Finding, above, below
+from tlstd.experiments.claims import BEYOND, Claim, Finding, above, below
 from tlstd.experiments.panel import Panel, Results, pick, specs
 from tlstd.experiments.spec import RunSpec
 from tlstd.experiments.statistics import Interval, interval
@@ -17,7 +17,7 @@ from tlstd.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BEYOND = "beyond the paper"
+BEYOND = BEYOND
 CUTOFFS = (1e-1, 10**-1.5, 1e-2, 10**-2.5, 1e-3, 10**-3.5, 1e-4, 10**-4.5, 1e-5, 1e-6, 1e-7, 1e-8, 0.0)
 """Falling; the rules choose among them, or at any singular value."""
 DEFAULT = CUTOFFS.index(1e-4)
@@ -46,7 +46,7 @@ class _Cutoff(Panel):
             "samples": samples,
             "cutoffs": CUTOFFS,
         }
-        runs = pick({"smoke": 2, "quick": 3, "paper": 10}, scale)
+        runs = pick({"smoke": 1, "quick": 3, "paper": 10}, scale)
         return specs("cutoff", settings, range(FIRST_SEED, FIRST_SEED + runs))
 
     def runs(self, results: Results) -> list[RunSpec]:

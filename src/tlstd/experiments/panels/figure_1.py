@@ -31,8 +31,8 @@ class _Rank(Panel):
 
     def scale(self, scale: str) -> dict[str, Any]:
         """Return runs, ranks and sample counts of a scale."""
-        samples = {"smoke": (200, 500), "quick": (1000, 2000, 5000), "paper": (1000, 2000, 5000)}
-        runs = {"smoke": 2, "quick": 4, "paper": 30}
+        samples = {"smoke": (100, 300), "quick": (1000, 2000, 5000), "paper": (1000, 2000, 5000)}
+        runs = {"smoke": 1, "quick": 4, "paper": 30}
         return {"samples": pick(samples, scale), "runs": pick(runs, scale), "ranks": pick(self.ranks, scale)}
 
     def rank_runs(self, scale: str, lambda_: float, rank: int) -> list[RunSpec]:

@@ -87,8 +87,8 @@ class Size(NamedTuple):
 
 SIZES: dict[str, Size] = {
     "smoke": Size(
-        runs=2,
-        few=2,
+        runs=1,
+        few=1,
         tuning=1,
         samples=(100, 200, 300, 400),
         n_ilstd=300,
@@ -96,7 +96,7 @@ SIZES: dict[str, Size] = {
         window=tuple(range(200, 211)),
         exponents=(-5, -3),
         seconds={25: 8.0, 1000: 0.2, BINDING: 0.1, 100_000: 0.05},
-        timed=2,
+        timed=1,
     ),
     "quick": Size(
         runs=5,

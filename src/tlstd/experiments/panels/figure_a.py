@@ -50,7 +50,7 @@ class _Figure(Panel):
     def spectra(self, scale: str, features: Mapping[str, Any], lambda_: float) -> list[RunSpec]:
         """Return the runs that find the singular values of A with these features."""
         episodes = pick({"smoke": 30, "quick": 500, "paper": 10_000}, scale)
-        runs = pick({"smoke": 2, "quick": 2, "paper": 3}, scale)
+        runs = pick({"smoke": 1, "quick": 2, "paper": 3}, scale)
         settings = {"domain": self.domain, "features": features, "episodes": episodes, "lambda_": lambda_}
         return specs("spectrum", settings, seeds(runs))
 

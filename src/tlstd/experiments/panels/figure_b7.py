@@ -60,7 +60,7 @@ class RunTimes(Panel):
         """Return trajectories, those of learners that are read at every step, steps, and values of r and m."""
         every = (5, 10, 20, 40, 60, 80, 100)
         return {
-            "runs": pick({"smoke": 2, "quick": 5, "paper": 30}, scale),
+            "runs": pick({"smoke": 1, "quick": 5, "paper": 30}, scale),
             "each": pick({"smoke": 1, "quick": 2, "paper": 10}, scale),
             "steps": pick({"smoke": 100, "quick": 500, "paper": 500}, scale),
             "numbers": pick({"smoke": (5, 20), "quick": (5, 10, 20, 50, 100), "paper": every}, scale),

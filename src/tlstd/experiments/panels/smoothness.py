@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tlstd.experiments import drawing
-from tlstd.experiments.claims import Claim, Finding, Verdict, above, below
+from tlstd.experiments.claims import BEYOND, Claim, Finding, Verdict, above, below
 from tlstd.experiments.panel import Panel, Results, best, pick, seeds, specs
 from tlstd.experiments.problems import problem
 from tlstd.experiments.spec import RunSpec
@@ -15,7 +15,7 @@ from tlstd.experiments.statistics import Interval, bootstrap, ratio_of_means
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BEYOND = "beyond the paper"
+BEYOND = BEYOND
 ORDER: tuple[Verdict, ...] = ("reproduced", "partly", "not")
 """From the best verdict to the worst."""
 PLAIN = "t-LSTD"
@@ -96,7 +96,7 @@ class _Smoothness(Panel):
         scale = results.scale
         swept = method in ("TD", "iLSTD")
         settings = best(results, self.candidates(scale, method)) if swept else self.settings(scale, method)
-        return specs("smoothness", settings, seeds(pick({"smoke": 2, "quick": 2, "paper": 5}, scale)))
+        return specs("smoothness", settings, seeds(pick({"smoke": 1, "quick": 2, "paper": 5}, scale)))
 
     def runs(self, results: Results) -> list[RunSpec]:
         """Return all methods and variants."""
@@ -213,7 +213,7 @@ class SmoothnessCar(_Smoothness):
     )
     problem, rank, lambda_ = "car-rbf", 50, 0.9
     methods = ("TD", "iLSTD", "LSTD", PLAIN, *SMOOTHER)
-    windows: ClassVar[dict[str, tuple[int, int]]] = {"smoke": (150, 190), "quick": (1000, 1200), "paper": (2000, 2500)}
+    windows: ClassVar[dict[str, tuple[int, int]]] = {"smoke": (60, 75), "quick": (1000, 1200), "paper": (2000, 2500)}
 
 
 class SmoothnessEnergy(_Smoothness):
@@ -227,7 +227,7 @@ class SmoothnessEnergy(_Smoothness):
     )
     problem, rank, lambda_ = "energy", 40, 1.0
     methods = ("TD", "iLSTD", PLAIN, *SMOOTHER)
-    windows: ClassVar[dict[str, tuple[int, int]]] = {"smoke": (150, 190), "quick": (2500, 2700), "paper": (5000, 5500)}
+    windows: ClassVar[dict[str, tuple[int, int]]] = {"smoke": (60, 75), "quick": (2500, 2700), "paper": (5000, 5500)}
 
     def where(self) -> str:
         """Section 5, of figure 3b."""

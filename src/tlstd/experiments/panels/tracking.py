@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tlstd.experiments import drawing
-from tlstd.experiments.claims import Claim, Finding, Verdict, above, below
+from tlstd.experiments.claims import BEYOND, Claim, Finding, Verdict, above, below
 from tlstd.experiments.panel import Panel, Results, best, pick, seeds, specs
 from tlstd.experiments.spec import RunSpec
 from tlstd.experiments.statistics import ratio_of_means
@@ -17,7 +17,7 @@ from tlstd.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BEYOND = "beyond the paper"
+BEYOND = BEYOND
 ORDER: tuple[Verdict, ...] = ("reproduced", "partly", "not")
 """From the best verdict to the worst."""
 BETAS = (1e-4, 3e-4, 1e-3, 3e-3)
@@ -38,7 +38,7 @@ class _Tracking(Panel):
     def settings(self, scale: str, estimator: dict[str, Any]) -> dict[str, Any]:
         """Return the settings of a run at a scale."""
         half = pick({"smoke": 300, "quick": 5_000, "paper": 10_000}, scale)
-        points = pick({"smoke": 2, "quick": 10, "paper": 20}, scale)
+        points = pick({"smoke": 1, "quick": 10, "paper": 20}, scale)
         return {"change": self.change, "estimator": estimator, "half": half, "points": points}
 
     def candidates(self, scale: str, method: str) -> list[list[RunSpec]]:
@@ -64,7 +64,7 @@ class _Tracking(Panel):
         return specs("tracking", chosen, self._seeds(results.scale))
 
     def _seeds(self, scale: str) -> range:
-        return seeds(pick({"smoke": 2, "quick": 4, "paper": 15}, scale))
+        return seeds(pick({"smoke": 1, "quick": 4, "paper": 15}, scale))
 
     def runs(self, results: Results) -> list[RunSpec]:
         """Return LSTD and t-LSTD with both kinds of weights, and TD."""
