@@ -2,10 +2,13 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
+import tlstd
 from tlstd.bench.registry import ROWS
 from tlstd.cli import app
 from tlstd.experiments import demo
@@ -35,11 +38,58 @@ def test_demo_says_where_it_cannot_write(tmp_path: Path) -> None:
     assert "Traceback" not in result.output
 
 
+COMMANDS = ("demo", "bench", "reproduce", "inspect")
+
+
 def test_help_names_the_commands() -> None:
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
-    assert "demo" in result.output
-    assert "bench" in result.output
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} +[A-Z][^\n]+\.$", result.output, flags=re.MULTILINE)
+    assert "..." not in result.output.split("Commands:")[1], "a summary was cut"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command_is_plain_and_fits(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"], env={"FORCE_COLOR": "1"})
+    assert result.exit_code == 0
+    assert result.output.isascii()
+    assert "\x1b" not in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+    assert "TEXT" not in result.output
+    assert "PATH" not in result.output
+
+
+def test_version() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.output) == (0, f"tlstd {tlstd.__version__}\n")
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["version"] == tlstd.__version__
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("tlstd in", ["inspect"]),
+        ("tlstd bench tlstd-r", ["tlstd-rbf"]),
+        ("tlstd reproduce 2", ["2a", "2b"]),
+        ("tlstd reproduce --scale q", ["quick"]),
+    ],
+)
+def test_shells_complete(words: str, wanted: list[str]) -> None:
+    words_before = len(words.split()) - 1
+    environment = {"_TLSTD_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words_before)}
+    result = CliRunner().invoke(app, [], prog_name="tlstd", env=environment)
+    assert result.output.split() == wanted
+    assert "--install-completion" in CliRunner().invoke(app, ["--help"]).output
+
+
+def test_mistakes_are_a_sentence() -> None:
+    for arguments in (["nothing"], ["inspect"], ["demo", "--seed", "-1"], ["bench", "--fast"]):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 2
+        assert re.search(r"^Error: [^\n]+\.?$", result.output, flags=re.MULTILINE)
+        assert "Traceback" not in result.output
 
 
 def test_bench_prints_a_table_and_writes_json_and_figure(tmp_path: Path) -> None:
@@ -74,3 +124,13 @@ def test_bench_says_where_it_cannot_write(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "--out" in result.output
     assert "Traceback" not in result.output
+
+
+def test_reproduce_says_where_it_cannot_write_before_it_runs(tmp_path: Path) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    arguments = ["reproduce", "1a", "--out", str(blocker), "--store", str(tmp_path / "runs"), "--workers", "0"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert result.output == f"cannot write to {blocker} (File exists): choose another folder with --out\n"
+    assert not (tmp_path / "runs").exists()

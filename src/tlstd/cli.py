@@ -1,4 +1,7 @@
-"""The command line: ``tlstd demo`` and whatever else the library does from a terminal."""
+"""The command line: ``tlstd demo`` and whatever else the library does from a terminal.
+
+``tlstd --install-completion`` makes the shell complete commands, options, panels and rows.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,52 @@ app = typer.Typer(
     help="Incremental truncated LSTD: value functions from streams and logs of experience.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # the same help in a terminal and in a pipe
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from tlstd import __version__
+
+        typer.echo(f"tlstd {__version__}")
+        raise typer.Exit
+
+
+def _panels() -> list[str]:
+    """The panels' names, for the shell's completion."""
+    from tlstd.experiments.panels import PANELS
+
+    return list(PANELS)
+
+
+def _rows() -> list[str]:
+    """The rows' names, for the shell's completion."""
+    from tlstd.bench.registry import ROWS
+
+    return list(ROWS)
+
+
+def _scales() -> list[str]:
+    """The scales' names, for the shell's completion."""
+    from tlstd.experiments.panel import SCALES
+
+    return list(SCALES)
+
+
 @app.callback()
-def main() -> None:
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Incremental truncated LSTD: value functions from streams and logs of experience."""
 
 
-@app.command()
+@app.command(short_help="Learn the values of Mountain Car: a table and a figure.")
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("tlstd-demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the stream.")] = 0,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figure.")] = Path("tlstd-demo"),
+    seed: Annotated[int, typer.Option(min=0, metavar="INTEGER", help="Seed of the stream.")] = 0,
 ) -> None:
     """Learn the values of Mountain Car with TD, true-online TD, iLSTD, ATD, t-LSTD and LSTD: a table and a figure."""
     from rich.console import Console
@@ -45,10 +82,14 @@ def demo(
     console.print(f"figure: {path}")
 
 
-@app.command()
+@app.command(short_help="Measure what every estimator costs, as ratios.")
 def bench(
-    rows: Annotated[list[str] | None, typer.Argument(metavar="[ROW]...", help="Rows to measure; all if none.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for bench.json and the figures.")] = Path("tlstd-bench"),
+    rows: Annotated[
+        list[str] | None, typer.Argument(metavar="ROW", help="Rows to measure; all if none.", autocompletion=_rows)
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for bench.json and the figures.")] = Path(
+        "tlstd-bench"
+    ),
     quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes: whether it runs, not how fast.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="Name the rows and stop.")] = False,
 ) -> None:
@@ -85,24 +126,37 @@ def bench(
     console.print(f"written: {', '.join(map(str, paths))}")
 
 
-@app.command()
+@app.command(short_help="Reproduce the paper's figures and decide its claims.")
 def reproduce(
     figures: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FIGURE]...", help='Panels such as 2a, or "A" for A.1 to A.8; all if none.'),
+        typer.Argument(
+            metavar="FIGURE", help='Panels such as 2a, or "A" for A.1 to A.8; all if none.', autocompletion=_panels
+        ),
     ] = None,
     scale: Annotated[
-        str, typer.Option(help="smoke (2 minutes), quick (20 minutes) or paper (hours, as published).")
+        str,
+        typer.Option(
+            metavar="SCALE",
+            autocompletion=_scales,
+            help="smoke (2 minutes), quick (15 minutes on 2 cores) or paper (hours, as published).",
+        ),
     ] = "quick",
-    out: Annotated[Path, typer.Option(help="Folder for figures and claims.")] = Path("tlstd-reproduction"),
-    store: Annotated[Path | None, typer.Option(help="Folder of the runs; OUT/runs if left out.")] = None,
-    bundle: Annotated[list[Path] | None, typer.Option(help="Packed runs that need not be computed.")] = None,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for figures and claims.")] = Path(
+        "tlstd-reproduction"
+    ),
+    store: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder of the runs; OUT/runs if left out.")
+    ] = None,
+    bundle: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Packed runs that need not be computed.")
+    ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=0, help="Processes; all cores if left out, 0 for this one.")
+        int | None, typer.Option(min=0, metavar="N", help="Processes; all cores if left out, 0 for this one.")
     ] = None,
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler to send the runs to.")] = None,
     claims: Annotated[bool, typer.Option("--claims", help="Print the table of claims.")] = False,
-    pack: Annotated[Path | None, typer.Option(help="File to pack all runs into.")] = None,
+    pack: Annotated[Path | None, typer.Option(metavar="FILE", help="File to pack all runs into.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="Name the panels and stop.")] = False,
 ) -> None:
     """Reproduce the paper's figures and decide its claims; stopped and started again it goes on where it was."""
@@ -118,20 +172,26 @@ def reproduce(
 
     if list_:
         for name in panels.PANELS:
-            typer.echo(f"{name:22} {panels.panel(name).title}")
+            typer.echo(f"{name:24} {panels.panel(name).title}")
         return
     try:
         names = panels.names(figures or [])
+        check_scale(scale)
+        try:  # before hours of work, not after
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TlstdError(f"cannot write to {out} ({error.strerror}): choose another folder with --out") from error
         runs = Store(store or out / "runs", bundle or [])
         executor = choose_executor(cluster, workers)
         with show_progress() as progress:
-            results, report = experiment.run(names, check_scale(scale), runs, executor, progress)
+            results, report = experiment.run(names, scale, runs, executor, progress)
         if not report.complete:
             typer.echo(str(report), err=True)
             raise typer.Exit(report.exit_code)
         paths = experiment.draw(names, results, out)
         judged = experiment.judge(names, results)
         experiment.write_claims(judged, scale, out / "claims.json")
+        (out / "figures.md").write_text(experiment.captions(names, scale), encoding="utf-8")
         (out / "claims.md").write_text(experiment.claims_page(judged, scale), encoding="utf-8")
         if pack is not None:
             experiment.pack(names, results, pack)
@@ -144,4 +204,34 @@ def reproduce(
     if claims:
         console.print(experiment.claims_table(judged))
     console.print(experiment.counts(judged))
-    console.print(f"written: {len(paths)} figures, claims.json and claims.md in {out}")
+    console.print(f"written: {len(paths)} figures, their captions (figures.md), claims.json and claims.md in {out}")
+
+
+@app.command(short_help="Show what is in a saved model.")
+def inspect(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File that model.save() wrote.")],
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print JSON, for programs; docs/state.md has its keys.")
+    ] = False,
+) -> None:
+    """Show what is in a saved model: parameters, samples, spectrum, and whether its rank fits."""
+    import json
+
+    from rich.console import Console
+
+    from tlstd import inspection
+    from tlstd.errors import StateError
+
+    try:
+        found = inspection.examine_file(model)
+    except StateError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    if json_:
+        typer.echo(json.dumps(found.plain(), allow_nan=False))
+        return
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=100)
+    unicode = console.is_terminal and not console.options.ascii_only
+    console.print(inspection.render(found, width=console.width, unicode=unicode), crop=False)

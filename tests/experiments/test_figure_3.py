@@ -154,13 +154,11 @@ def test_claims_hold_in_the_published_world(made: Panel) -> None:
 @pytest.mark.parametrize("made", [Ranks(), Methods()], ids=["3a", "3b"])
 def test_claims_fail_in_another_world(made: Panel) -> None:
     found = verdicts(made, MadeUp(otherwise))
-    if made.name == "3a":  # it does converge, to something worse than a constant
-        assert found.pop("3a-five") == "partly"
     assert set(found.values()) == {"not"}, found
 
 
 def test_claims_about_time() -> None:
-    slow = {"TD": 0.001, "t-LSTD": 0.005, "iLSTD": 0.1}
+    slow = {"TD": 0.003, "t-LSTD": 0.005, "iLSTD": 0.1}
     found = verdicts(Times(), MadeUp(as_published, cost=lambda e: slow[method(e)]))
     assert set(found.values()) == {"reproduced"}, found
     fast = {"TD": 1e-5, "t-LSTD": 0.1, "iLSTD": 1e-5}
@@ -169,7 +167,7 @@ def test_claims_about_time() -> None:
     assert set(found.values()) == {"not"}, found
     fast["t-LSTD"] = 1e-3  # too slow at other rates only
     found = verdicts(Times(), MadeUp(otherwise, cost=lambda e: fast[method(e)]))
-    assert (found["3c-slow"], found["3c-cost"]) == ("partly", "partly")
+    assert (found["3c-slow"], found["3c-cost"]) == ("partly", "not")
 
 
 def test_claims_about_growth() -> None:

@@ -105,10 +105,11 @@ def test_few(number: int, verdict: str, tmp_path: Any) -> None:
     assert found.number.value == pytest.approx(np.ceil(0.95 * number) / 100)
 
 
-def test_few_by_squares_only_is_partly(tmp_path: Any) -> None:
+def test_few_by_squares_only_is_not_few(tmp_path: Any) -> None:
     slow = np.concatenate([np.ones(5), np.full(95, 0.05)])  # half of the sum is in the rest, but little of the squares
     found = panel("A.2").claims()[0].judge(MadeUp(lambda settings, seed: slow, "quick", tmp_path))
-    assert found.verdict == "partly"
+    assert found.verdict == "not"
+    assert "of the sum of squares" in found.note
 
 
 @pytest.mark.parametrize(("tiles", "verdict"), [(400, "reproduced"), (100, "not")])

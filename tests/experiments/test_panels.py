@@ -94,14 +94,17 @@ class TestFigure1:
         assert verdicts(made, Synthetic("paper", self.lstd_from(good)))[f"{made.name}-enough"] == "reproduced"
         assert verdicts(made, Synthetic("paper", self.lstd_from(bad)))[f"{made.name}-enough"] == "not"
 
-    def test_good_for_one_lambda_only_is_partly(self) -> None:
+    def test_lstd_has_its_own_lambda(self) -> None:
         def error(estimator: dict[str, Any], seed: int) -> float:
-            return 10.0 if "rank" not in estimator or estimator["lambda_"] == 1 else 40.0
+            return (10.0 if estimator["lambda_"] == 1 else 30.0) if "rank" in estimator else 10.0 - estimator["lambda_"]
 
-        assert verdicts(RankTiles(), Synthetic("paper", rmse(error)))["1a-enough"] == "partly"
+        found = RankTiles().claims()[0].judge(Synthetic("paper", rmse(error)))
+        assert found.verdict == "partly"  # LSTD is better with the other λ
+        assert found.number.value == pytest.approx(10.0 / 9.0)
 
     def test_graceful(self) -> None:
-        assert verdicts(RankTiles(), Synthetic("paper", self.lstd_from(300)))["1a-graceful"] == "reproduced"
+        gentle = rmse(lambda e, seed: 10.0 * (1000.0 / e.get("rank", 1000)) ** 0.5)
+        assert verdicts(RankTiles(), Synthetic("paper", gentle))["1a-graceful"] == "reproduced"
         cliff = rmse(lambda e, seed: 1.0 if e.get("rank", 400) >= 100 else 50.0)
         assert verdicts(RankTiles(), Synthetic("paper", cliff))["1a-graceful"] == "not"
 
@@ -109,6 +112,10 @@ class TestFigure1:
         assert verdicts(RankRBF(), Synthetic("paper", self.lstd_from(50)))["1b-overfit"] == "not"
         rising = rmse(lambda e, seed: 10.0 + 0.05 * e.get("rank", 0))
         assert verdicts(RankRBF(), Synthetic("paper", rising))["1b-overfit"] == "reproduced"
+
+    def test_levels(self) -> None:
+        assert verdicts(RankTiles(), Synthetic("paper", self.lstd_from(50)))["1a-levels"] == "reproduced"
+        assert verdicts(RankTiles(), Synthetic("paper", self.lstd_from(300)))["1a-levels"] == "not"
 
 
 def test_subspace() -> None:

@@ -50,8 +50,8 @@ class ATD(TruncatedEstimator, SteppingEstimator):
     -------
     >>> from tlstd import ATD, Decay, boyan_chain
     >>> chain = boyan_chain()
-    >>> model = ATD(4, rank=2, step_size=Decay(1.0, 0), lambda_=0.5, eta=0.01)
-    >>> model.update_many(chain.sample(10_000, np.random.default_rng(0)))
+    >>> model = ATD(4, rank=2, step_size=Decay(1.0, 0), lambda_=0.5, eta=0.05)
+    >>> model.update_many(chain.sample(1_000, np.random.default_rng(0)))
     >>> bool(np.abs(model.predict(chain.X) - chain.values()).max() < 1.5)
     True
     """

@@ -58,6 +58,15 @@ def draw(names: Sequence[str], results: Results, folder: Path) -> list[Path]:
     return paths
 
 
+def captions(names: Sequence[str], scale: str) -> str:
+    """Return a page in Markdown with every panel and what it shows."""
+    lines = [f"# Figures, scale {scale}", ""]
+    for name in names:
+        made = panel(name)
+        lines += [f"## {made.name}: {made.title}", "", f"![{made.name}](figure_{made.name}.png)", "", made.caption, ""]
+    return "\n".join(lines)
+
+
 def judge(names: Sequence[str], results: Results) -> list[Judged]:
     """Decide the claims of the panels."""
     return [(claim, claim.judge(results)) for name in names for claim in panel(name).claims()]
@@ -81,7 +90,7 @@ def claims_page(judged: Sequence[Judged], scale: str) -> str:
             f"**{claim.name}** ({claim.where})",
             claim.statement,
             finding.verdict,
-            f"{finding.number}: {finding.what}",
+            f"{finding.number}, {finding.number.runs} runs: {finding.what}",
             finding.note,
         )
         lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
@@ -109,7 +118,7 @@ def claims_table(judged: Sequence[Judged]) -> Table:
     colours: Mapping[str, str] = {"reproduced": "green", "partly": "yellow", "not": "red"}
     for claim, finding in judged:
         verdict = f"[{colours[finding.verdict]}]{finding.verdict}[/]"
-        number = f"{finding.number}\n{finding.what}"
+        number = f"{finding.number}, {finding.number.runs} runs\n{finding.what}"
         table.add_row(f"{claim.name}\n{claim.where}", claim.statement, verdict, number, finding.note)
     return table
 

@@ -18,6 +18,8 @@ class Interval(NamedTuple):
     value: float
     low: float
     high: float
+    runs: int = 0
+    """Behind it."""
 
     def __str__(self) -> str:
         return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
@@ -29,11 +31,13 @@ def bootstrap(
     """A statistic of runs and its percentile interval, by drawing whole runs with replacement (fixed seed).
 
     ``samples`` have a row per run. If ``paired``, row i of all of them is from the same seed, and they are drawn alike.
+    Percentile intervals of few runs are too short (of 4 runs they cover 77% instead of 95%): both sides are stretched
+    by √(n/(n−1)) t/1.96, with the quantile t of Student's distribution, which makes up for that where means are normal.
 
     Example
     -------
     >>> value, low, high = bootstrap(lambda x: x.mean(), np.arange(100.0))
-    >>> float(value), bool(40 < low < 46), bool(53 < high < 59)
+    >>> float(value), bool(40 < low < 46), bool(53 < high < 59)   # as for a normal mean
     (49.5, True, True)
     """
     rng = np.random.default_rng(0)
@@ -45,13 +49,31 @@ def bootstrap(
         rows = [first if paired or i == 0 else rng.integers(0, size, size) for i, size in enumerate(sizes)]
         draws.append(statistic(*(np.asarray(sample)[row] for sample, row in zip(samples, rows, strict=True))))
     tail = 50.0 * (1.0 - level)
+    value = np.asarray(statistic(*map(np.asarray, samples)), dtype=np.float64)
     with np.errstate(invalid="ignore"):
         low, high = np.percentile(np.asarray(draws), [tail, 100.0 - tail], axis=0)
-    return np.asarray(statistic(*map(np.asarray, samples))), low, high
+    return _stretched(value, low, high, min(sizes), level)
+
+
+def _stretched(
+    value: FloatArray, low: FloatArray, high: FloatArray, n: int, level: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The interval made as much longer as n runs ask for; of positive numbers by factors: they stay positive."""
+    from scipy.stats import norm, t
+
+    if n < 2:
+        return value, low, high
+    tail = 0.5 * (1.0 - level)
+    factor = float(np.sqrt(n / (n - 1)) * t.isf(tail, n - 1) / norm.isf(tail))
+    positive = (low > 0.0) & np.isfinite(high)
+    with np.errstate(all="ignore"):
+        shorter = np.where(positive, value * (low / value) ** factor, value - factor * (value - low))
+        longer = np.where(positive, value * (high / value) ** factor, value + factor * (high - value))
+    return value, shorter, longer
 
 
 def mean_band(runs: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """As :func:`bootstrap` of the mean of (runs, points), all draws at once; without a band for a single run.
+    """The mean of (runs, points) and its percentile band, all draws at once: for drawing, not stretched for few runs.
 
     Example
     -------
@@ -79,7 +101,7 @@ def interval(statistic: Callable[..., float], *samples: FloatArray, paired: bool
     1 [1, 1]
     """
     value, low, high = bootstrap(statistic, *samples, paired=paired)
-    return Interval(float(value), float(low), float(high))
+    return Interval(float(value), float(low), float(high), min(map(len, samples)))
 
 
 def ratio_of_means(above: FloatArray, below: FloatArray) -> Interval:

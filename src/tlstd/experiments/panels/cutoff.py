@@ -17,7 +17,6 @@ from tlstd.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BEYOND = BEYOND
 CUTOFFS = (1e-1, 10**-1.5, 1e-2, 10**-2.5, 1e-3, 10**-3.5, 1e-4, 10**-4.5, 1e-5, 1e-6, 1e-7, 1e-8, 0.0)
 """Falling; the rules choose among them, or at any singular value."""
 DEFAULT = CUTOFFS.index(1e-4)

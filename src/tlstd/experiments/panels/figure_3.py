@@ -232,9 +232,10 @@ class Ranks(_Energy):
     name = "3a"
     title = "RMSE against samples by rank, energy"
     caption = (
-        "t-LSTD, λ=1, on 40,001 tile features (32 tilings and a bias) of the energy domain, γ=0.8, cut-off 0.01. The "
-        "domain's parameters are ours. Samples are folded in by the library's default buffer: truncation after every "
-        "sample (k=1) takes n·r² operations each, and is compared in shorter runs (claims' notes). 30 runs; r<5: 5."
+        "t-LSTD, λ=1, on 40,001 tile features (32 tilings and a bias) of the energy domain, γ=0.8, cut-off 0.01. "
+        "The domain's parameters are ours. Samples are folded in by the library's default buffer: truncation after "
+        "every sample takes n·r² operations each (it is stricter than the paper's k=1), and is compared in shorter "
+        "runs (claims' notes). Paper scale: 30 runs; r<5: 5."
     )
 
     def rank_runs(self, scale: str, rank: int) -> list[RunSpec]:
@@ -302,8 +303,8 @@ class Ranks(_Energy):
         note = (
             "RMSE "
             + ", ".join(f"{errors[rank].mean():.0f} at r={rank}" for rank in RANKS)
-            + f"; r=40 over r=5 after {pick(SIZES, results.scale).short:,} samples: {short[1]} with k=1, "
-            f"{short[None]} with the default buffer"
+            + f"; r=40 over r=5 after {pick(SIZES, results.scale).short:,} samples: {short[1]} truncated after every "
+            f"sample, {short[None]} with the default buffer"
         )
         return Finding(verdict, number, f"final RMSE at r={RANKS[-1]} over that at r={RANKS[0]}", note)
 
@@ -314,7 +315,7 @@ class Ranks(_Energy):
         quarter = max(1, errors.shape[1] // 4)
         change = ratio_of_means(errors[:, -1], errors[:, -1 - quarter])
         levelled = change.low > 0.97 and change.high < 1.03
-        verdict: Verdict = below(number, 0.95, partly=np.inf) if levelled else "not"
+        verdict: Verdict = below(number, 0.95, partly=1.0) if levelled else "not"
         note = (
             f"the last quarter of the samples changes it by a factor of {change}; at 1 it is no better than the best "
             f"constant (sd of the values {constant:.0f}); the floor is {floor():.0f}"
@@ -337,7 +338,9 @@ class Ranks(_Energy):
         note = (
             ", ".join(f"r={rank}: {ratio}" for rank, ratio in ratios.items())
             + f"; after {pick(SIZES, results.scale).short:,} samples: "
-            + ", ".join(f"r={r}, {'k=1' if k else 'default buffer'}: {ratio}" for (r, k), ratio in short.items())
+            + ", ".join(
+                f"r={r}, {'every sample' if k else 'default buffer'}: {ratio}" for (r, k), ratio in short.items()
+            )
         )
         return Finding(verdict, number, "final RMSE at r=3 over that at r=5 (reproduced above 1.1)", note)
 
@@ -348,11 +351,11 @@ class Methods(_Energy):
     name = "3b"
     title = "RMSE against samples by method, energy"
     caption = (
-        "TD, true-online TD and iLSTD (m=50) with λ=0.9, t-LSTD with r=40, λ=1 and the library's default buffer, γ=0.8."
-        " Steps 2^-11 to 2^-1 over 33 (active features) and over 64 (as printed), and iLSTD's N₀ of 10, 100, 1000, "
-        "by the lowest mean of the curve on three other seeds. 30 runs of 10,000 samples; iLSTD 5,000, because its "
-        "time per sample grows with the features seen; 5 runs of other m. A diverged run counts as twice the error of "
-        "zero."
+        "TD, true-online TD and iLSTD (m=50) with λ=0.9, t-LSTD with r=40, λ=1 and the library's default buffer, "
+        "γ=0.8. Steps 2^-11 to 2^-1 over 33 (active features) and over 64 (as printed), and iLSTD's N₀ of 10, 100, "
+        "1000, by the lowest mean of the curve on other seeds. Paper scale: 30 runs of 10,000 samples; iLSTD 5,000, "
+        "because its time per sample grows with the features seen; 5 runs of other m. A diverged run counts as "
+        "twice the error of zero."
     )
 
     def tuning(self, scale: str) -> list[RunSpec]:
@@ -606,14 +609,11 @@ class Methods(_Energy):
         chosen = float((self._errors(results, "iLSTD")[:, -1] >= limit()).mean())
         number = shares[None]
         verdict: Verdict = "not"
-        if number.low > 0.0:
-            verdict = (
-                "reproduced" if chosen == 0.0 and min(shares[n].value for n in DECAYS) < number.value else "partly"
-            )
-        elif any(share.value > 0.0 for share in shares.values()):
-            verdict = "partly"
         constants = self._grid(results, ilstd_candidates(results.scale, [None])).mean(axis=0).min()
         decayed = self._grid(results, ilstd_candidates(results.scale)).mean(axis=0).min()
+        if number.low > 0.0:  # some constant steps diverge; whether that matters is whether decay is needed
+            helps = chosen == 0.0 and constants > 1.1 * decayed
+            verdict = "reproduced" if helps and min(shares[n].value for n in DECAYS) < number.value else "partly"
         note = (
             "with a decay: "
             + ", ".join(f"N₀={n0}: {shares[n0].value:.2g}" for n0 in DECAYS)
@@ -653,10 +653,10 @@ class Times(_Energy):
     name = "3c"
     title = "RMSE against time at a fixed rate, energy"
     caption = (
-        "The learners of figure 3b, given samples at a fixed rate: what comes while a learner is busy is lost, and its "
-        "trace then starts anew; a fast learner waits. CPU time of one core with nothing else running, data generation "
-        "not counted. At 25 per second (solid) hardly anything is lost, so a rate at which the slower ones lose much "
-        "is drawn too (dashed). 10 runs, of 5,000 samples at 25 per second."
+        "The learners of figure 3b, given samples at a fixed rate: what comes while a learner is busy is lost, and "
+        "its trace then starts anew; a fast learner waits. CPU time with nothing else of this command running, data "
+        "generation not counted. At 25 per second (solid) hardly anything is lost, so a rate at which the slower "
+        "ones lose much is drawn too (dashed). Paper scale: 10 runs, of 5,000 samples at 25 per second."
     )
 
     def tuning(self, scale: str) -> list[RunSpec]:
@@ -735,10 +735,10 @@ class Times(_Energy):
         verdict: Verdict = "not"
         if number.low > SMALL_LOSS:
             verdict = "reproduced"
-        elif max(float(shares[m, BINDING].mean()) for m in ("iLSTD", "t-LSTD")) > float(shares["TD", BINDING].mean()):
-            verdict = "partly"
         work = {method: float((self._column(results, method, 25, "busy")[:, -1]).mean()) for method in METHODS}
         total = pick(SIZES, results.scale).seconds[25]
+        if verdict == "not" and work["TD"] < 0.5 * total:  # the half of the statement that says TD waits
+            verdict = "partly"
         note = (
             "shares lost: "
             + "; ".join(
@@ -776,9 +776,10 @@ class Times(_Energy):
             + f". Final RMSE: {self._finals(results, BINDING)}; "
             + self._finals(results, RATES[-1])
         )
-        return Finding(
-            above(number, 1.0), number, f"samples learned by t-LSTD over iLSTD's at {BINDING:,} per second", note
-        )
+        verdict = above(number, 1.0)
+        if verdict == "reproduced" and any(ratio.high < 1.0 for ratio in learned.values()):
+            verdict = "partly"
+        return Finding(verdict, number, f"samples learned by t-LSTD over iLSTD's at {BINDING:,} per second", note)
 
     def _solution(self, results: Results) -> Finding:
         ratios = {
@@ -801,13 +802,11 @@ class Times(_Energy):
             for method in METHODS
         }
         number = ratio_of_means(per_sample["t-LSTD"], per_sample["TD"])
-        verdict = below(number, 10.0)
-        if verdict == "not" and float(self._share_lost(results, "t-LSTD", 25).max()) <= SMALL_LOSS:
-            verdict = "partly"
+        verdict = below(number, 2.0, partly=5.0)
         note = (
             "µs per sample: "
             + ", ".join(f"{method} {1e6 * seconds.mean():.3g}" for method, seconds in per_sample.items())
-            + "; partly if it is more than tenfold but fast enough for 25 per second"
+            + f"; share lost at 25 per second: {self._share_lost(results, 't-LSTD', 25).mean():.2g}"
         )
         return Finding(verdict, number, f"CPU time per sample of t-LSTD over TD's at {BINDING:,} per second", note)
 

@@ -50,10 +50,11 @@ class RunTimes(Panel):
     name = "B.7"
     title = "Run time against r and m, energy"
     caption = (
-        "CPU time of 30 trajectories of 500 steps in the energy domain, each learned from the beginning, with nothing "
-        "else running. Solid: all steps at once and the weights read at the end. Dashed: one by one, with a prediction "
-        "after every step, for t-LSTD with a buffer of r samples, which is the paper's k=1; 10 trajectories. iLSTD's "
-        "step size (α₀=0.001, N₀=100) does not matter for its time."
+        "CPU time of trajectories of 500 steps in the energy domain (paper scale: 30), each learned from the "
+        "beginning, with nothing else of this command running. Solid: all steps at once and the weights read at the "
+        "end. Dashed: one by one, with a prediction after every step, for t-LSTD with a buffer of r samples, which "
+        "is the paper's k=1 (paper scale: 10 trajectories). iLSTD's step size (α₀=0.001, N₀=100) does not matter "
+        "for its time."
     )
 
     def scale(self, scale: str) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from tlstd.experiments.statistics import Interval, bootstrap, ratio_of_means
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BEYOND = BEYOND
 ORDER: tuple[Verdict, ...] = ("reproduced", "partly", "not")
 """From the best verdict to the worst."""
 PLAIN = "t-LSTD"
@@ -206,10 +205,10 @@ class SmoothnessCar(_Smoothness):
     title = "change per step, RBFs"
     caption = (
         "Mountain Car, 1,024 RBFs, rank 50, λ=0.9: root mean square change of the predictions per step over that of "
-        "the predictions, and mean RMSE, over steps 2,000 to 2,500 (paper scale). t-LSTD has a buffer of r samples and "
-        "is read at every step; variants differ in one thing: a buffer of 2r samples; the same, read once in 2r "
-        "steps; the mean of the weights read; small singular values damped; the paper's cut-off. LSTD by recursion. TD "
-        "and iLSTD with the step size of least error."
+        "the predictions, and mean RMSE, over steps 2,000 to 2,500 (paper scale). t-LSTD has a buffer of r samples "
+        "and is read at every step; variants differ in one thing: a buffer of 2r samples; the same, read once in 2r "
+        "steps; the mean of the weights read since the window began; small singular values damped; the paper's cut- "
+        "off. LSTD by recursion. TD and iLSTD with the step size of least error."
     )
     problem, rank, lambda_ = "car-rbf", 50, 0.9
     methods = ("TD", "iLSTD", "LSTD", PLAIN, *SMOOTHER)
@@ -222,8 +221,8 @@ class SmoothnessEnergy(_Smoothness):
     name = "smoothness-energy"
     title = "change per step"
     caption = (
-        "Energy storage, 40,001 tile features, rank 40, λ=1 (TD and iLSTD: 0.9), steps 5,000 to 5,500: as for Mountain "
-        "Car. LSTD is left out: its matrix would be of 28,000 × 28,000."
+        "Energy storage, 40,001 tile features, rank 40, λ=1 (TD and iLSTD: 0.9), steps 5,000 to 5,500 (paper "
+        "scale): as for Mountain Car. LSTD is left out: its matrix would be of 28,000 × 28,000."
     )
     problem, rank, lambda_ = "energy", 40, 1.0
     methods = ("TD", "iLSTD", PLAIN, *SMOOTHER)

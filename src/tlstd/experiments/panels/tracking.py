@@ -17,7 +17,6 @@ from tlstd.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BEYOND = BEYOND
 ORDER: tuple[Verdict, ...] = ("reproduced", "partly", "not")
 """From the best verdict to the worst."""
 BETAS = (1e-4, 3e-4, 1e-3, 3e-3)

@@ -1,0 +1,272 @@
+"""What ``tlstd inspect`` says about saved models, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tests.helpers import random_transitions
+from tlstd import ATD, LSTD, TD, TLSTD, Decay, Handover, StateError, Transitions, load
+from tlstd.cli import app
+from tlstd.diagnostics import effective_rank
+from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.registry import ESTIMATORS
+from tlstd.inspection import advise, examine, examine_file, plot
+
+D = 12
+ROOT = Path(__file__).parents[1]
+
+
+def saved(model: LinearEstimator, path: Path, n_steps: int = 67) -> Path:
+    rng = np.random.default_rng(0)
+    model.update_many(random_transitions(rng, n_features=D, n_steps=n_steps, density=0.2, sparse=True))
+    model.save(path)
+    return path
+
+
+def inspect(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["inspect", *map(str, arguments)])
+    return result.exit_code, result.stdout, result.stderr
+
+
+# --- what is said ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_steps", [0, 67])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_model_can_be_inspected(name: str, n_steps: int, tmp_path: Path) -> None:
+    model = ESTIMATORS[name](D)
+    path = saved(model, tmp_path / "model", n_steps)
+    code, text, errors = inspect(path)
+    assert (code, errors) == (0, "")
+    assert text.startswith(type(model).__name__)
+    code, text, errors = inspect(path, "--json")
+    assert (code, errors) == (0, "")
+    found = json.loads(text)
+    part: Any = model.active if isinstance(model, Handover) else model
+    assert found["class"] == type(model).__name__
+    assert found["parameters"] == json.loads(json.dumps(model._parameters()))
+    assert (found["n_updates"], found["n_features"], found["n_targets"]) == (n_steps, D, 1)
+    assert found["n_seen"] == part.n_seen
+    assert found["file_bytes"] == path.stat().st_size
+    assert found["memory_bytes"] == load(path).nbytes
+    assert (found["factors"] is not None) == isinstance(part, (TLSTD, ATD))
+    assert found["active"] == (type(part).__name__ if isinstance(model, Handover) else None)
+    assert found["handed_over"] == getattr(model, "handed_over", None)
+
+
+@pytest.mark.parametrize("options", [{}, {"subspace_lambda": 1.0}, {"trace": "replacing"}])
+def test_says_what_the_live_model_says(options: dict[str, Any], tmp_path: Path) -> None:
+    model = TLSTD(D, 6, lambda_=0.7, buffer_size=9, **options)
+    found = examine_file(saved(model, tmp_path / "model"))
+    assert found.factors is not None
+    assert np.array_equal(found.factors.singular_values, model.singular_values)
+    assert found.factors.orthogonality_error == model.orthogonality_error()
+    assert found.factors.effective_rank == effective_rank(model.singular_values)
+    assert found.factors.n_buffered == 67 % 9
+    assert found.factors.rank == 6
+    assert found.plain() == {
+        **examine(model).plain(),  # the live model has room for more in its buffers
+        **{key: found.plain()[key] for key in ("path", "file_bytes", "memory_bytes")},
+    }
+
+
+def test_reads_the_factors_of_atd_and_of_the_part_that_learns(tmp_path: Path) -> None:
+    twin = TLSTD(D, 4, lambda_=0.7, buffer_size=8)
+    saved(twin, tmp_path / "twin")
+    atd = ATD(D, 4, step_size=Decay(1.0, 0), lambda_=0.7, eta=0.01, buffer_size=8)
+    found = examine_file(saved(atd, tmp_path / "atd"))
+    assert found.factors is not None
+    np.testing.assert_allclose(found.factors.singular_values, twin.singular_values, rtol=1e-10)
+    assert found.factors.n_buffered == 67 % 8
+
+    before = Handover(TLSTD(D, 4, lambda_=0.7, buffer_size=8), TD(D, step_size=0.1, lambda_=0.7), after=100)
+    found = examine_file(saved(before, tmp_path / "before"))
+    assert (found.active, found.handed_over) == ("TLSTD", None)
+    assert found.factors is not None
+    assert np.array_equal(found.factors.singular_values, twin.singular_values)
+    after = Handover(TLSTD(D, 4, lambda_=0.7), TD(D, step_size=0.1, lambda_=0.7), after=60)
+    found = examine_file(saved(after, tmp_path / "after"))
+    assert (found.active, found.handed_over, found.factors) == ("TD", 60, None)
+
+
+def test_rank_zero_has_no_spectrum(tmp_path: Path) -> None:
+    path = saved(ATD(D, 0, step_size=0.1, lambda_=0.7, eta=0.01), tmp_path / "model")
+    found = examine_file(path)
+    assert found.factors is not None
+    assert (found.factors.singular_values.size, found.factors.advice.verdict) == (0, "undecided")
+    assert inspect(path)[0] == 0
+
+
+def test_inspecting_leaves_file_and_model_alone(tmp_path: Path) -> None:
+    model, twin = TLSTD(D, 4, lambda_=0.7), TLSTD(D, 4, lambda_=0.7)
+    path = saved(model, tmp_path / "model")
+    before = path.read_bytes()
+    assert inspect(path)[0] == 0
+    assert path.read_bytes() == before
+    saved(twin, tmp_path / "twin")
+    examine(model)
+    assert np.array_equal(model.weights, twin.weights)
+
+
+def test_json_has_the_documented_keys(tmp_path: Path) -> None:
+    _, text, _ = inspect(saved(TLSTD(D, 4, lambda_=0.7), tmp_path / "model"), "--json")
+    found = json.loads(text)
+    page = (ROOT / "docs" / "state.md").read_text()
+    section = page[page.index("## Looking into a file") :]
+    documented = set(re.findall(r"^\| `([a-z_.]+)` \|", section, flags=re.MULTILINE))
+    keys = {
+        *found,
+        *(f"factors.{k}" for k in found["factors"]),
+        *(f"factors.advice.{k}" for k in found["factors"]["advice"]),
+    }
+    assert documented == keys - {"factors.advice"}
+
+
+# --- advice ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rank", "more", "verdict", "wanted"),
+    [
+        (0.5 ** np.arange(5.0), 5, {}, "raise", 10),
+        (0.5 ** np.arange(5.0), 5, {"n_seen": 7}, "raise", 7),
+        (0.5 ** np.arange(5.0), 5, {"n_seen": 5}, "keep", 5),
+        (0.5 ** np.arange(10.0), 10, {}, "keep", 10),  # σ₁₀/σ₁ is 1.95 times the cut-off
+        (0.5 ** np.arange(12.0), 12, {}, "keep", 12),  # 10 of 12 are used
+        (0.5 ** np.arange(40.0), 40, {}, "lower", 11),
+        (0.5 ** np.arange(3.0), 40, {}, "lower", 4),  # A has rank 3
+        (0.5 ** np.arange(3.0), 40, {"n_updates": 399}, "undecided", None),
+        (0.5 ** np.arange(5.0), 5, {"n_updates": 6}, "raise", 10),
+        (0.5 ** np.arange(5.0), 5, {"subspace": True}, "undecided", None),
+        (0.5 ** np.arange(3.0), 40, {"subspace": True}, "lower", 4),
+        (np.zeros(0), 5, {"n_updates": 0}, "undecided", None),
+        (np.zeros(3), 5, {}, "undecided", None),
+        (np.zeros(0), 0, {}, "undecided", None),
+        (np.ones(5), 5, {"rcond": 0.0}, "raise", 10),
+    ],
+)
+def test_advice(sigma: Any, rank: int, more: dict[str, Any], verdict: str, wanted: int | None) -> None:
+    advice = advise(sigma, **{"rank": rank, "rcond": 1e-3, "n_seen": 1000, "n_updates": 9000, **more})
+    assert (advice.verdict, advice.rank) == (verdict, wanted)
+    assert advice.reason.isascii()
+
+
+def test_a_rank_that_is_lowered_as_advised_gives_the_same_values() -> None:
+    """And one that is to be raised does not; features whose lengths fall by 0.6 from one to the next, then rotated."""
+    rng = np.random.default_rng(1)
+    d, n = 40, 1500
+    rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    X = rng.standard_normal((n + 1, d)) * 0.6 ** np.arange(d) @ rotation
+    never = np.zeros(n, dtype=bool)
+    steps = Transitions.from_arrays(
+        X[:-1], X[:-1] @ rotation[:6].T @ 2.0 ** np.arange(6), X[1:], terminated=never, truncated=never, gamma=0.9
+    )
+    models = {rank: TLSTD(d, rank, lambda_=0.5, rcond=1e-3) for rank in (3, 30)}
+    full = LSTD(d, lambda_=0.5, rcond=1e-3)
+    for model in (full, *models.values()):
+        model.update_many(steps)
+    too_small, too_large = (examine(models[rank]).factors for rank in (3, 30))
+    assert too_small is not None
+    assert too_large is not None
+    assert too_small.advice.verdict == "raise"
+    assert too_large.advice.verdict == "lower"
+    assert too_large.advice.rank is not None
+    lowered = TLSTD(d, too_large.advice.rank, lambda_=0.5, rcond=1e-3)
+    lowered.update_many(steps)
+    truth = full.predict(steps.X)
+
+    def error(model: TLSTD) -> float:
+        return float(np.linalg.norm(model.predict(steps.X) - truth) / np.linalg.norm(truth))
+
+    assert error(lowered) < 0.01
+    assert error(models[3]) > 0.1
+
+
+# --- the plot -------------------------------------------------------------------------------------------------------
+
+
+def test_plot_is_a_picture_of_the_values() -> None:
+    lines = plot(0.1 ** np.arange(9.0), rcond=1e-4, height=8)
+    bars = [f"{line[9:18]:9}" for line in lines[:8]]
+    heights = [sum("▁▂▃▄▅▆▇█".find(row[i]) + 1 for row in bars) for i in range(9)]
+    assert heights == sorted(heights, reverse=True)
+    assert heights[0] == 64
+    assert heights[-1] == 1  # what is kept can be seen
+    assert sum("cut-off" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 60, 61, 500])
+@pytest.mark.parametrize("unicode", [True, False])
+@pytest.mark.parametrize(
+    "sigma", [lambda n: np.ones(n), lambda n: np.logspace(-300, 300, n)[::-1], lambda n: np.eye(n)[0]]
+)
+def test_plot_fits_whatever_the_values(sigma: Callable[[int], Any], unicode: bool, n: int) -> None:
+    for rcond in (0.0, 1e-4, 0.5):
+        lines = plot(sigma(n), rcond=rcond, width=60, unicode=unicode)
+        assert len(lines) == 10
+        assert max(map(len, lines)) <= 60 + 9 + len(" cut-off")
+        assert unicode or "".join(lines).isascii()
+    assert plot(np.zeros(n)) == []
+
+
+# --- where it goes --------------------------------------------------------------------------------------------------
+
+
+def test_piped_output_is_plain(tmp_path: Path) -> None:
+    path = saved(TLSTD(D, 4, lambda_=0.7), tmp_path / ("long" * 40))
+    _, text, _ = inspect(path)
+    assert text.isascii()
+    assert "\x1b" not in text
+    assert str(path) in text.splitlines()[0]
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_a_terminal_gets_colours_and_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(TLSTD(D, 4, lambda_=0.7), tmp_path / "model")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    text = CliRunner().invoke(app, ["inspect", str(path)]).stdout
+    assert "\x1b[" in text
+    assert "█" in text
+    text = CliRunner(charset="ascii").invoke(app, ["inspect", str(path)]).stdout
+    assert "\x1b[" in text
+    assert text.isascii()
+
+
+# --- mistakes -------------------------------------------------------------------------------------------------------
+
+
+def _cut(data: bytes) -> bytes:
+    return data[:-7]
+
+
+def _flip(data: bytes) -> bytes:
+    return data[:200] + bytes([data[200] ^ 1]) + data[201:]
+
+
+@pytest.mark.parametrize("json_", [[], ["--json"]])
+@pytest.mark.parametrize("damage", [_cut, _flip, lambda data: b"", lambda data: b"PK\x03\x04" + data])
+def test_damaged_files(damage: Callable[[bytes], bytes], json_: list[str], tmp_path: Path) -> None:
+    path = saved(TLSTD(D, 4, lambda_=0.7), tmp_path / "model")
+    path.write_bytes(damage(path.read_bytes()))
+    code, text, errors = inspect(path, *json_)
+    assert (code, text) == (1, "")
+    assert re.fullmatch(r"[^\n]+ cannot be loaded \([^\n]+\): restore it from a copy or save the model again\n", errors)
+
+
+def test_missing_files_and_folders(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing", tmp_path):
+        code, text, errors = inspect(path)
+        assert (code, text) == (1, "")
+        assert re.fullmatch(r"[^\n]+ cannot be (read|loaded) \([^\n]+\): [^\n]+\n", errors)
+    with pytest.raises(StateError, match="No such file"):
+        examine_file(tmp_path / "missing")
