@@ -2,11 +2,14 @@
 
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 
+import tlstd
 from tests.helpers import batch_lstd, dense, random_transitions
 from tlstd.domains.garnet import garnet
 from tlstd.domains.mountain_car import MountainCar
@@ -267,3 +270,30 @@ def test_a_step_allocates_nothing_of_the_size_of_the_model() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 * model.n_seen / 2
+
+
+def test_nearly_dependent_vectors_of_very_different_lengths(tmp_path: Path) -> None:
+    """What a basis found through inner products leaves of a dependent vector is not a direction."""
+    d, n, block = 30, 300, 30
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = np.zeros((n + 1, d))
+        for x in X:
+            x[rng.choice(d, size=2, replace=False)] = rng.normal(size=2) * 10.0 ** rng.uniform(-2, 2, size=2)
+        discounts = rng.choice([0.0, 0.5, 0.9, 1.0], size=n, p=[0.04, 0.06, 0.5, 0.4])
+        trace_discounts = np.append(0.0, discounts[:-1])
+        columns = {"discounts": discounts, "trace_discounts": trace_discounts}
+        model = TLSTD(d, d, lambda_=0.99, buffer_size=block)
+        steps = Transitions(sp.csr_array(X[:-1]), rng.normal(size=n), sp.csr_array(X[1:]), **columns)
+        model.update_many(steps[:block])
+        z, A = np.zeros(d), np.zeros((d, d))
+        for t in range(block):
+            z = trace_discounts[t] * 0.99 * z + X[t]
+            A += np.outer(z, X[t] - discounts[t] * X[t + 1]) / block
+        ids, U, sigma, V = model.factors()
+        found = np.zeros((d, d))
+        found[np.ix_(ids, ids)] = (U * sigma) @ V.T
+        assert np.abs(found - A).max() <= 1e-13 * np.abs(A).max()
+        assert model.orthogonality_error() <= 1e-12
+        model.save(tmp_path / "model")
+        assert_array_equal(tlstd.load(tmp_path / "model").weights, model.weights)

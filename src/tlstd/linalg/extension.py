@@ -163,13 +163,17 @@ class Extension:
     def add_explicit(self, X: FloatArray, columns: IntArray) -> None:
         """Extend the basis by what is left of X (n, u) after projection, and set its coordinates in ``columns``.
 
-        X holds vectors of at most unit length and is overwritten. Projected twice; a column-pivoted Householder QR
-        finds the directions; they are projected again and re-orthonormalised, because a direction that is small against
-        the columns it came from inherits their rounding errors; what each correction removes is folded back into
-        the coordinates, so that basis times coordinates stays S.
+        X holds vectors of at most unit length and is overwritten. Projected (twice where Q takes part); a column-
+        pivoted Householder QR finds the directions; they are projected again and re-orthonormalised, because a
+        direction that is small against the columns it came from inherits their rounding errors; what each correction
+        removes is folded back into the coordinates, so that basis times coordinates stays S.
         """
         inside = self.project(X)
         X -= self.expand(inside)
+        if self.picked.size:  # Q is orthonormal to ε/δ² only: what it leaves of X once could be taken for a direction
+            C = self.project(X)
+            X -= self.expand(C)
+            inside += C
         directions, triangle = self._directions(X)
         C = self.project(directions)
         directions -= self.expand(C)
