@@ -744,4 +744,4 @@ class SavedAtAnyTime(RuleBasedStateMachine):
 
 
 TestSavedAtAnyTime = SavedAtAnyTime.TestCase
-TestSavedAtAnyTime.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestSavedAtAnyTime.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
