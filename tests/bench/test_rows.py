@@ -19,8 +19,10 @@ from tlstd.bench.row import title
 from tlstd.bench.stepping import COORDINATES, LAMBDA, STEP_SIZE, DenseILSTD, csr
 from tlstd.linalg import threads as library_threads
 
+SLOW = ("compile", "import")  # several fresh processes each
 
-@pytest.mark.parametrize("name", ROWS)
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.long) if n in SLOW else n for n in ROWS])
 def test_row_runs_in_quick_mode(name: str) -> None:
     row = run([name], quick=True)["rows"][name]
     assert row["lines"]

@@ -30,7 +30,11 @@ def test_the_parts_are_the_whole() -> None:
     assert sorted(name for part in PARTS for name in names(part)) == sorted(PANELS)
 
 
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part[0])
+@pytest.mark.parametrize(
+    "part",
+    [*PARTS[:-1], pytest.param(PARTS[-1], marks=pytest.mark.long)],  # the last goes beyond the paper
+    ids=lambda part: part[0],
+)
 def test_smoke(part: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = ["reproduce", *part, "--scale", "smoke", "--out", str(out), "--workers", "0", "--claims"]
