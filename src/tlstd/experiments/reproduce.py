@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tlstd.experiments.claims import BEYOND, Claim, Finding
 from tlstd.experiments.drawing import STYLE
@@ -15,6 +15,7 @@ from tlstd.experiments.figures import new_figure
 from tlstd.experiments.panel import Panel, Results
 from tlstd.experiments.panels import panel
 from tlstd.experiments.runner import Progress, Report, run_all
+from tlstd.experiments.spec import RunSpec
 from tlstd.experiments.store import Store, versions
 
 if TYPE_CHECKING:
@@ -130,5 +131,5 @@ def pack(names: Sequence[str], results: Results, path: Path) -> None:
     results.store.pack(sorted(keys), path)
 
 
-def _all(made: Panel, results: Results) -> list[Any]:
+def _all(made: Panel, results: Results) -> list[RunSpec]:
     return [*made.tuning(results.scale), *made.runs(results)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,27 +45,17 @@ def curve(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatArra
     """RMSE after each of ``samples`` samples of a problem.
 
     Settings: ``problem``, ``estimator`` (see :func:`make`), ``samples`` (rising), and ``length`` of the stream if it is
-    not the last of them. With ``clock`` the CPU seconds of learning and of finding the weights are given too.
+    not the last of them.
     """
     made, samples = problem(settings["problem"]), settings["samples"]
     steps = stream(settings["problem"], settings.get("length", samples[-1]), seed)
-    if settings.get("clock"):  # compilation is not learning
-        first = make(settings["estimator"], made.features.n_features)
-        first.update_many(steps[: min(50, samples[0])])
-        first.sparse_weights  # noqa: B018 - solved when read
     model = make(settings["estimator"], made.features.n_features)
-    errors, seconds, total, start = [], [], 0.0, 0
+    errors, start = [], 0
     for stop in samples:
-        part = steps[start:stop]
-        begin = time.process_time()
-        model.update_many(part)
-        model.sparse_weights  # noqa: B018 - solved when read
-        total += time.process_time() - begin
-        seconds.append(total)
+        model.update_many(steps[start:stop])
         errors.append(made.rmse(model.predict(made.X)))
         start = stop
-    columns: dict[str, IntArray | FloatArray] = {"samples": np.array(samples), "rmse": np.array(errors)}
-    return columns | {"seconds": np.array(seconds)} if settings.get("clock") else columns
+    return {"samples": np.array(samples), "rmse": np.array(errors)}
 
 
 def cut_once(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatArray]:
