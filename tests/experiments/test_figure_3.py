@@ -67,7 +67,9 @@ def as_published(estimator: dict[str, Any], samples: NDArray[np.float64]) -> Any
     step = estimator["step_size"]
     if not isinstance(step, list):
         return np.full(samples.shape, np.inf)
-    return 130.0 + 700.0 * np.exp(-samples / 1000.0) + 100.0 * abs(np.log2(step[0] * 33) + 5) + 1e-3 * step[1]
+    m = estimator["coordinates_per_step"]
+    off = 10.0 * abs(np.log2(step[0] * 33) + 3) if m == 10 else 100.0 * abs(np.log2(step[0] * 33) + 5)
+    return 130.0 + 700.0 * np.exp(-samples / 1000.0) + off + 1e-3 * step[1]
 
 
 def otherwise(estimator: dict[str, Any], samples: NDArray[np.float64]) -> Any:

@@ -27,10 +27,10 @@ class MountainCar(Domain):
     With an action a ∈ {−1, 0, 1}, v ← v + force · a − gravity · cos 3x, clipped; x ← x + v, clipped; the left wall
     stops the car. The reward is −1 for every step, the last one included. A step terminates if it reaches the goal,
     x >= 0.5, *or begins there*: a start beyond the goal is a one-step episode, even if the car was rolling out of it.
-    Random starts are uniform over the box.
+    Random starts are uniform over the box, or over a part of it.
 
-    Gymnasium's MountainCar-v0 is ``MountainCar(goal_velocity=0.0)``, but for its starts and its limit of 200 steps;
-    its actions are 0, 1, 2 instead of −1, 0, 1.
+    Gymnasium's MountainCar-v0 is ``MountainCar(goal_velocity=0.0, start_low=(-0.6, 0.0), start_high=(-0.4, 0.0))``, but
+    for its limit of 200 steps; its actions are 0, 1, 2 instead of −1, 0, 1.
 
     Parameters
     ----------
@@ -42,6 +42,8 @@ class MountainCar(Domain):
         matter (Gymnasium's rule).
     low, high : (2,)
         Least and largest position and velocity.
+    start_low, start_high : (2,), optional
+        Corners of the part of the box in which episodes start; the whole box if left out.
 
     References
     ----------
@@ -73,6 +75,8 @@ class MountainCar(Domain):
         goal_velocity: float | None = None,
         low: ArrayLike = LOW,
         high: ArrayLike = HIGH,
+        start_low: ArrayLike | None = None,
+        start_high: ArrayLike | None = None,
     ) -> None:
         self.force = parameters.positive("force", force)
         self.gravity = parameters.positive("gravity", gravity)
@@ -81,6 +85,12 @@ class MountainCar(Domain):
             raise InvalidParameterError(f"low is {low!r} and high is {high!r}: pass finite position and velocity")
         if not (self.low < self.high).all():
             raise InvalidParameterError(f"low is {low!r} and high is {high!r}: low must be below high")
+        self.start_low = self._corner("start_low", start_low, self.low)
+        self.start_high = self._corner("start_high", start_high, self.high)
+        if not (self.start_low <= self.start_high).all():
+            raise InvalidParameterError(
+                f"start_low is {start_low!r} and start_high is {start_high!r}: start_low must not be above start_high"
+            )
         left, right, fastest = float(self.low[0]), float(self.high[0]), float(self.high[1])
         self.goal = parameters.real("goal", goal, low=left, high=right, open_low=True)
         self.goal_velocity = goal_velocity
@@ -90,6 +100,14 @@ class MountainCar(Domain):
         self.reward_bound = 1.0
         self.actions = locked(np.array([-1.0, 0.0, 1.0]))
         self.action_bounds = (-1.0, 1.0)
+
+    def _corner(self, name: str, corner: ArrayLike | None, default: FloatArray) -> FloatArray:
+        """The corner as an array, if it lies in the box."""
+        given = np.array(default if corner is None else corner, dtype=np.float64)
+        if given.shape != (2,) or not ((self.low <= given) & (given <= self.high)).all():
+            box = f"{self.low.tolist()} to {self.high.tolist()}"
+            raise InvalidParameterError(f"{name} is {corner!r}: pass a position and a velocity within {box}")
+        return locked(given)
 
     def policy(self) -> Deterministic:
         """Energy pumping: push the way the car rolls, +1 if v >= 0, else −1 [G].
@@ -196,7 +214,7 @@ class MountainCar(Domain):
         return Step(np.column_stack([x_next, v_next]), np.full(len(states), -1.0), terminated)
 
     def _start(self, noise: FloatArray) -> FloatArray:
-        return self.low + (self.high - self.low) * noise
+        return self.start_low + (self.start_high - self.start_low) * noise
 
 
 def energy_pumping(states: FloatArray) -> NDArray[np.int64]:

@@ -98,14 +98,18 @@ def specs(task: str, settings: Mapping[str, Any], seeds: Iterable[int], *, timed
 def best(results: Results, candidates: Sequence[Sequence[RunSpec]], column: str = "rmse") -> dict[str, Any]:
     """Settings of the candidate (runs with several seeds) whose curves are lowest on average over points and runs.
 
-    A run that diverged counts as infinite, so a candidate is taken only if none of its runs did.
+    A candidate of which a run diverged is taken only if there is no other; of such, the one that lost fewest points.
     """
     if not candidates:
         raise InvalidParameterError("there is no candidate to choose from: give at least one")
     for runs in candidates:
         results.load(runs)
-    scores = [float(results.column(runs, column).mean()) for runs in candidates]
-    return candidates[int(np.argmin(scores))][0].plain_settings()
+    curves = [results.column(runs, column) for runs in candidates]
+    scores = [
+        (int((~np.isfinite(c)).sum()), float(c[np.isfinite(c)].mean()) if np.isfinite(c).any() else np.inf)
+        for c in curves
+    ]
+    return candidates[scores.index(min(scores))][0].plain_settings()
 
 
 def pick(by_scale: Mapping[str, T], scale: str) -> T:

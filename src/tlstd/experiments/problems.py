@@ -51,8 +51,8 @@ def _problem(title: str, domain: Domain, features: FeatureMap, states: FloatArra
     return Problem(title, domain, features, X, truth, float(np.mean(squares)))
 
 
-def _car(features: Callable[[MountainCar], FeatureMap], kind: str) -> Problem:
-    car = MountainCar()
+def _car(features: Callable[[MountainCar], FeatureMap], kind: str, car: MountainCar | None = None) -> Problem:
+    car = car or MountainCar()
     return _problem(f"Mountain Car, {kind}", car, features(car), car.grid(), true_values(car, car.grid()))
 
 
@@ -69,9 +69,24 @@ def _energy() -> Problem:
     return _problem("Energy storage, tiles", domain, features, states, exact_values(domain, domain.policy(), states))
 
 
+def _car_tiles(car: MountainCar) -> TileCoder:
+    return TileCoder(car.low, car.high, tiles=10, tilings=10)
+
+
+def _car_rbf(car: MountainCar) -> RBF:
+    return RBF(car.low, car.high, grid=32, width=0.12)
+
+
+def _valley() -> MountainCar:
+    """Starts at rest near the bottom, as Gymnasium's; the same states are evaluated."""
+    return MountainCar(start_low=(-0.6, 0.0), start_high=(-0.4, 0.0))
+
+
 PROBLEMS: dict[str, Callable[[], Problem]] = {
-    "car-tiles": lambda: _car(lambda car: TileCoder(car.low, car.high, tiles=10, tilings=10), "tiles"),
-    "car-rbf": lambda: _car(lambda car: RBF(car.low, car.high, grid=32, width=0.12), "RBFs"),
+    "car-tiles": lambda: _car(_car_tiles, "tiles"),
+    "car-rbf": lambda: _car(_car_rbf, "RBFs"),
+    "car-tiles-valley": lambda: _car(_car_tiles, "tiles, starts at rest", _valley()),
+    "car-rbf-valley": lambda: _car(_car_rbf, "RBFs, starts at rest", _valley()),
     "pendulum-tiles": lambda: _pendulum(lambda p: TileCoder(p.low, p.high, tiles=10, tilings=10), "tiles"),
     "pendulum-rbf": lambda: _pendulum(lambda p: RBF(p.low, p.high, grid=32, width=0.12), "RBFs"),
     "energy": _energy,

@@ -266,6 +266,8 @@ def _lines(console: Console) -> Progress:
 
     def show(tally: Tally) -> None:
         nonlocal last
+        if not tally.total:
+            return
         if time.monotonic() - last >= LINE_EVERY or tally.n_before + tally.n_done == tally.total:
             last = time.monotonic()
             console.print(str(tally), soft_wrap=True)

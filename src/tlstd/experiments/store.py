@@ -300,7 +300,9 @@ def _from_bytes(data: bytes) -> pl.DataFrame:
 def _bundle(path: Path) -> pl.DataFrame:
     """The content of a bundle."""
     if not path.is_file():
-        raise InvalidParameterError(f"there is no bundle {path}: name a file made by Store.pack")
+        raise InvalidParameterError(
+            f"there is no bundle {path}: name a file made by `tlstd reproduce --pack` or Store.pack"
+        )
     data = path.read_bytes()
     if not _is_sound(data):
         raise StateError(f"{path} is damaged, or not a bundle: fetch or pack it again, or leave it out")

@@ -140,15 +140,21 @@ FAMILIES: dict[str, Callable[[np.random.Generator], Case]] = {
 }
 
 
+def of_family(family: str, n: int, seed: int = SEED) -> Iterator[tuple[Case, list[int]]]:
+    """``n`` cases of a family with the ranks at which they are looked at."""
+    rng = np.random.default_rng([seed, list(FAMILIES).index(family)])
+    for _ in range(n):
+        case = FAMILIES[family](rng)
+        d = case.b.size
+        ranks = rng.choice(np.arange(1, d + 1), min(d, RANKS_PER_CASE), replace=False)
+        yield case, sorted(map(int, ranks))
+
+
 def cases(n: int, seed: int = SEED) -> Iterator[tuple[str, Case, list[int]]]:
-    """``n`` cases of each family with the ranks at which they are looked at."""
-    for number, (family, make) in enumerate(FAMILIES.items()):
-        rng = np.random.default_rng([seed, number])
-        for _ in range(n):
-            case = make(rng)
-            d = case.b.size
-            ranks = rng.choice(np.arange(1, d + 1), min(d, RANKS_PER_CASE), replace=False)
-            yield family, case, sorted(map(int, ranks))
+    """``n`` cases of each family."""
+    for family in FAMILIES:
+        for case, ranks in of_family(family, n, seed):
+            yield family, case, ranks
 
 
 # --- does the bound hold? -------------------------------------------------------------------------------------------
@@ -261,20 +267,30 @@ def summary(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def convergence(n_states: int = 10, turns: Sequence[int] = (1, 10, 100, 1000, 10_000)) -> dict[str, Any]:
-    """ε(t) along a cycle, whose singular values come in pairs: with A's vectors fixed, and chosen anew for each t."""
-    rng = np.random.default_rng(SEED)
-    rewards = rng.standard_normal(n_states)
-    cycle = MarkovRewardProcess(np.roll(np.eye(n_states), 1, axis=1), rewards, np.eye(n_states), gamma=0.9)
-    A, b = cycle.system(0.0)
-    steps = [n_states * turn + n_states // 3 for turn in turns]
-    out: dict[str, Any] = {"samples": steps, "signs": [], "rotations": []}
-    for n in steps:
-        A_t, b_t = sampled(cycle, 0.0, n, np.random.default_rng(0))
+def cycle(n_states: int = 10) -> MarkovRewardProcess:
+    """States in a fixed order, one feature each: the singular values of A come in pairs."""
+    rewards = np.random.default_rng(SEED).standard_normal(n_states)
+    return MarkovRewardProcess(np.roll(np.eye(n_states), 1, axis=1), rewards, np.eye(n_states), gamma=0.9)
+
+
+def epsilon(process: str, samples: Sequence[int], seed: int = 0) -> dict[str, list[float]]:
+    """ε(t) of a ``"cycle"`` or a random ``"walk"``: A's vectors fixed but for signs, or chosen anew for each t."""
+    made = cycle() if process == "cycle" else random_walk(11, gamma=0.9)
+    A, b = made.system(0.0)
+    out: dict[str, list[float]] = {"signs": [], "rotations": []}
+    for n in samples:
+        A_t, b_t = sampled(made, 0.0, n, np.random.default_rng(seed))
         fixed, chosen = compare(A, b, A_t, b_t, alignment="signs"), compare(A, b, A_t, b_t)
         for name, c in (("signs", fixed), ("rotations", chosen)):
-            out[name].append(float(f"{c.bound(n_states // 2, p=1.5).norm.difference:.3g}"))
+            out[name].append(float(c.bound(b.size // 2, p=1.5).norm.difference))
     return out
+
+
+def convergence(n_states: int = 10, turns: Sequence[int] = (1, 10, 100, 1000, 10_000)) -> dict[str, Any]:
+    """ε(t) along the cycle, rounded."""
+    steps = [n_states * turn + n_states // 3 for turn in turns]
+    found = epsilon("cycle", steps)
+    return {"samples": steps} | {name: [float(f"{x:.3g}") for x in values] for name, values in found.items()}
 
 
 # --- Tikhonov against truncation ------------------------------------------------------------------------------------
@@ -361,14 +377,14 @@ def trade_off(n_repeats: int) -> dict[str, Any]:
         A, b = process.system(lambda_)
         for n_steps in SAMPLES:
             rng = np.random.default_rng([SEED, n_steps])
-            curves = np.array([_curves(A, b, *sampled(process, lambda_, n_steps, rng)) for _ in range(n_repeats)])
-            best = curves[:, 0].min(axis=1)
+            every = np.array([curves(A, b, *sampled(process, lambda_, n_steps, rng)) for _ in range(n_repeats)])
+            best = every[:, 0].min(axis=1)
             regret = {
-                curve: float(np.median(curves[np.arange(n_repeats), 0, curves[:, i].argmin(axis=1)] / best))
+                curve: float(np.median(every[np.arange(n_repeats), 0, every[:, i].argmin(axis=1)] / best))
                 for i, curve in enumerate(CURVES)
                 if i > 2
             }
-            medians = np.median(curves, axis=0)
+            medians = np.median(every, axis=0)
             out[f"{name}, {n_steps} samples"] = {
                 **{curve: [float(f"{x:.4g}") for x in medians[i]] for i, curve in enumerate(CURVES)},
                 "regret": {curve: float(f"{x:.4g}") for curve, x in regret.items()},
@@ -376,7 +392,8 @@ def trade_off(n_repeats: int) -> dict[str, Any]:
     return out
 
 
-def _curves(A: FloatArray, b: FloatArray, A_t: FloatArray, b_t: FloatArray) -> FloatArray:
+def curves(A: FloatArray, b: FloatArray, A_t: FloatArray, b_t: FloatArray) -> FloatArray:
+    """Error, its parts and the bounds (``CURVES``) for each rank."""
     c = compare(A, b, A_t, b_t)
     results = [c.bound(rank, constant=None) for rank in range(1, b.size + 1)]
     return np.array(

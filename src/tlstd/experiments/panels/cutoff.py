@@ -60,6 +60,7 @@ class _Cutoff(Panel):
     def draw(self, axes: Axes, results: Results) -> None:
         """Draw the error against the cut-off, one line per number of samples, and the rules' choices."""
         places = np.array([cutoff or ZERO for cutoff in CUTOFFS])
+        lowest, highest = self.limits(results)
         marks: dict[str, Any] = {"held_out": {"marker": "*", "s": 45}, "noise": {"marker": "x", "s": 22}}
         for method, dashes in zip(METHODS, ("-", (0, (2, 1.5))), strict=True):
             runs = self.method_runs(results.scale, method)
@@ -71,12 +72,12 @@ class _Cutoff(Panel):
                 for rule, style in marks.items():
                     chosen = results.column(runs, f"{rule}_cutoff")[:, i]
                     place = np.exp(np.log(np.maximum(chosen, ZERO)).mean())
-                    error = results.column(runs, rule)[:, i].mean()
+                    error = min(results.column(runs, rule)[:, i].mean(), 0.96 * highest)
                     fill = colour if method == "LSTD" or rule == "noise" else "white"
                     look = {"edgecolors": colour} if rule == "held_out" else {}
                     axes.scatter([place], [error], zorder=5, linewidths=0.8, c=fill, **(style | look))
         axes.set_yscale("log")
-        axes.set_ylim(*self.limits(results))
+        axes.set_ylim(lowest, highest)
         drawing.logarithmic(axes, "y")
         axes.set_xscale("log")
         axes.set_xticks([ZERO, 1e-8, 1e-6, 1e-4, 1e-2, 1e-1], ["0", "10⁻⁸", "10⁻⁶", "10⁻⁴", "10⁻²", "0.1"])
@@ -186,10 +187,10 @@ class CutoffTiles(_Cutoff):
     """Mountain Car with tiles."""
 
     name = "cutoff-tiles"
-    title = "RMSE against cut-off, tiles"
+    title = "RMSE against cut-off, Mountain Car, tiles"
     caption = (
         "Mountain Car, 1,000 tile features, λ=0.9, LSTD and t-LSTD (r=300) after several numbers of samples; "
-        "two rules choose from the same samples."
+        "two rules choose from the same samples. Marks at the upper edge belong above it."
     )
     problem, rank = "car-tiles", 300
 
@@ -198,9 +199,9 @@ class CutoffRBF(_Cutoff):
     """Mountain Car with RBFs."""
 
     name = "cutoff-rbf"
-    title = "RMSE against cut-off, RBFs"
+    title = "RMSE against cut-off, Mountain Car, RBFs"
     caption = (
         "Mountain Car, 1,024 RBFs of width 0.12, λ=0.9, LSTD and t-LSTD (r=100) after several numbers of samples; "
-        "two rules choose from the same samples."
+        "two rules choose from the same samples. Marks at the upper edge belong above it."
     )
     problem, rank = "car-rbf", 100

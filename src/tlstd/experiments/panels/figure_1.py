@@ -70,7 +70,8 @@ class _Rank(Panel):
             wanted += self.lstd_runs(scale, lambda_)
             ranks = self.scale(scale)["ranks"]
             wanted += self.cut_runs(scale, lambda_, max((r for r in ranks if r <= self.enough), default=ranks[-1]))
-            for rank in self.scale(scale)["ranks"]:
+            wanted += self.cut_runs(scale, lambda_, ranks[-1])
+            for rank in ranks:
                 wanted += self.rank_runs(scale, lambda_, rank)
         return wanted
 
@@ -117,6 +118,12 @@ class _Rank(Panel):
                 f"caption of figure {self.name}",
                 "With few samples the error rises slightly again at high ranks.",
                 self._overfit,
+            ),
+            Claim(
+                f"{self.name}-cause",
+                f"caption of figure {self.name}",
+                "Very small singular values are what makes the error rise at high ranks with few samples.",
+                self._cause,
             ),
         )
 
@@ -182,6 +189,25 @@ class _Rank(Panel):
         note = "; ".join(f"λ={lambda_:g}, {count:,} samples: {ratio}" for (lambda_, count), ratio in found.items())
         what = f"RMSE at rank {ranks[-1]} over that at rank {rank}, largest over λ and fewer than all samples"
         return Finding(above(number, 1.01), number, what, note)
+
+    def _cause(self, results: Results) -> Finding:
+        """Small singular values do no harm if they are cut off: at the highest rank, is the error then lower?"""
+        size = self.scale(results.scale)
+        top, few = size["ranks"][-1], min(size["runs"], 10)
+        found = {
+            (lambda_, count): ratio_of_means(
+                results.column(self.cut_runs(results.scale, lambda_, top), "rmse")[:, i],
+                self._final(results, lambda_, top, i)[:few],
+            )
+            for lambda_ in LAMBDAS
+            for i, count in enumerate(size["samples"][:-1])
+        }
+        number = min(found.values())
+        note = "; ".join(f"λ={lambda_:g}, {count:,} samples: {ratio}" for (lambda_, count), ratio in found.items())
+        what = (
+            f"RMSE at rank {top} with the cut-off {CUT} over that with 10⁻⁴, smallest over λ and fewer than all samples"
+        )
+        return Finding(below(number, 1.0), number, what, note)
 
 
 def _exponent(low: int, high: int) -> Callable[[FloatArray, FloatArray], float]:

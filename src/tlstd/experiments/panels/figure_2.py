@@ -181,7 +181,10 @@ class Curves(Panel):
 
     def chosen(self, results: Results, method: str | int) -> str:
         """Return the best parameters of a method in words."""
-        return worded(tuned_estimator(results, self.problem, method))
+        estimator = tuned_estimator(results, self.problem, method)
+        exponents = pick(SIZES, results.scale).exponents
+        ends = {step_size(self.problem, exponents[0]), step_size(self.problem, exponents[-1])}
+        return worded(estimator) + (" (end of the grid)" if estimator.get("step_size") in ends else "")
 
     def draw(self, axes: Axes, results: Results) -> None:
         """Draw the mean curves."""

@@ -144,6 +144,8 @@ class _Counts(_Figure):
     """How many singular values hold 95% of the weight, against one quantity of the features."""
 
     quantity: ClassVar[str]
+    range_of: ClassVar[str]
+    """The quantity in words."""
     values: ClassVar[dict[str, tuple[float, ...]]]
 
     def counted(self, results: Results, lambda_: float) -> FloatArray:
@@ -182,9 +184,32 @@ class _Counts(_Figure):
         note = "; ".join(f"λ={lambda_:g}: {number}" for lambda_, number in found.items())
         return verdict, max(found.values(), key=lambda number: number.value), note
 
+    def wide(self) -> tuple[Claim, ...]:
+        """Return what section 5 says of Mountain Car with other features than those of figures A.1 and A.2."""
+        if self.domain != "car":
+            return ()
+        statement = f"A has a few large singular values over a wide range of {self.range_of}."
+        return (Claim(f"{self.name}-wide", f"section 5, figure {self.name}", statement, self._wide),)
+
+    def _wide(self, results: Results) -> Finding:
+        """Few: as in figure A.1, whatever the features."""
+        shares = {}
+        for value in pick(self.values, results.scale):
+            for lambda_ in LAMBDAS:
+                sigma = self.sigma(results, {self.quantity: value}, lambda_)
+                shares[value, lambda_] = interval(lambda c: float(c.mean()), counts(sigma) / sigma.shape[1])
+        worst = max(shares.values())
+        verdict = below(worst, 0.1, partly=0.2)
+        if verdict == "not" and any(share.high < 0.2 for share in shares.values()):
+            verdict = "partly"
+        note = f"{self.quantity}, λ: " + "; ".join(f"{v:g}, {x:g}: {s.value:.2g}" for (v, x), s in shares.items())
+        what = "share of singular values that hold 95% of the weight, largest (reproduced below a tenth)"
+        return Finding(verdict, worst, what, note)
+
 
 class _Tilings(_Counts):
     quantity = "tilings"
+    range_of = "numbers of tilings"
     values: ClassVar[dict[str, tuple[float, ...]]] = {
         "smoke": (1, 2, 4),
         "quick": (1, 2, 5, 10, 15, 20),
@@ -200,7 +225,8 @@ class _Tilings(_Counts):
     def claims(self) -> Sequence[Claim]:
         """Return what appendix A says of this panel."""
         statement = "As tilings are added, the number of singular values needed for 95% of the weight levels off."
-        return (Claim(f"{self.name}-plateau", f"appendix A, figure {self.name}", statement, self._plateau),)
+        plateau = Claim(f"{self.name}-plateau", f"appendix A, figure {self.name}", statement, self._plateau)
+        return (plateau, *self.wide())
 
     def _plateau(self, results: Results) -> Finding:
         tilings = np.array(pick(self.values, results.scale))
@@ -216,6 +242,7 @@ class _Tilings(_Counts):
 
 class _Widths(_Counts):
     quantity = "width"
+    range_of = "widths of RBFs"
     values: ClassVar[dict[str, tuple[float, ...]]] = {
         "smoke": (0.05, 0.1, 0.2, 0.4),
         "quick": (0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4),
@@ -230,7 +257,8 @@ class _Widths(_Counts):
     def claims(self) -> Sequence[Claim]:
         """Return what appendix A says of this panel."""
         statement = "The number of singular values needed for 95% of the weight falls quickly as RBFs get wider."
-        return (Claim(f"{self.name}-drop", f"appendix A, figure {self.name}", statement, self._drop),)
+        drop = Claim(f"{self.name}-drop", f"appendix A, figure {self.name}", statement, self._drop)
+        return (drop, *self.wide())
 
     def _drop(self, results: Results) -> Finding:
         widths = list(pick(self.values, results.scale))

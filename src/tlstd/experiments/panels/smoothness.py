@@ -182,7 +182,7 @@ class _Smoothness(Panel):
         verdict: Verdict = verdicts.pop() if len(verdicts) == 1 else "partly"
         note = (
             f"of the predictions: {found['change']}, the largest: {found['jump']}, their sum over the net change: "
-            f"{found['wander']}; step size {runs[0].plain_settings()['estimator']['step_size']}"
+            f"{found['wander']}; {_step(runs[0].plain_settings()['estimator']['step_size'])}"
         )
         return Finding(verdict, found["wobble"], f"change of the RMSE per step, t-LSTD over {method}", note)
 
@@ -198,11 +198,18 @@ class _Smoothness(Panel):
         return Finding(found[method].verdict, found[method].number, found[method].what, note)
 
 
+def _step(step_size: float | list[float]) -> str:
+    """A step size or a pair α₀, N₀ in words."""
+    if isinstance(step_size, list):
+        return f"α₀={step_size[0]:.2g}, N₀={step_size[1]:g}"
+    return f"α={step_size:.2g}"
+
+
 class SmoothnessCar(_Smoothness):
     """Mountain Car with RBFs."""
 
     name = "smoothness-car"
-    title = "change per step, RBFs"
+    title = "Change per step, Mountain Car, RBFs"
     caption = (
         "Mountain Car, 1,024 RBFs, rank 50, λ=0.9: root mean square change of the predictions per step over that of "
         "the predictions, and mean RMSE, over steps 2,000 to 2,500 (paper scale). t-LSTD has a buffer of r samples "
@@ -219,7 +226,7 @@ class SmoothnessEnergy(_Smoothness):
     """Energy storage, of which the paper says it."""
 
     name = "smoothness-energy"
-    title = "change per step"
+    title = "Change per step, energy storage"
     caption = (
         "Energy storage, 40,001 tile features, rank 40, λ=1 (TD and iLSTD: 0.9), steps 5,000 to 5,500 (paper "
         "scale): as for Mountain Car. LSTD is left out: its matrix would be of 28,000 × 28,000."

@@ -168,7 +168,7 @@ class Rewards(_Tracking):
     """Steps left of the valley become dearer, the others free."""
 
     name = "tracking-rewards"
-    title = "rewards change half-way"
+    title = "Mountain Car, rewards change half-way"
     caption = (
         "Mountain Car, 16×16 RBFs of width 0.12, γ=0.99, λ=0.9, cut-off 10⁻³; half-way, steps come to cost 2 left of "
         "x=−0.5 and 0 right of it instead of 1. β and TD's α are chosen on other seeds by the mean error over the "
@@ -181,7 +181,7 @@ class Dynamics(_Tracking):
     """The engine loses half its force."""
 
     name = "tracking-dynamics"
-    title = "dynamics change half-way"
+    title = "Mountain Car, dynamics change half-way"
     caption = (
         "Mountain Car, 16×16 RBFs of width 0.12, γ=0.99, λ=0.9, cut-off 10⁻³; half-way, the engine loses half its "
         "force. β and TD's α are chosen on other seeds by the mean error over the whole stream."
