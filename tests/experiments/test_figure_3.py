@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from tlstd.experiments import statistics
 from tlstd.experiments.figures import new_figure
 from tlstd.experiments.panel import SCALES, TUNING_SEED, Panel, Results
-from tlstd.experiments.panels import figure_3, figure_b7, panel
-from tlstd.experiments.panels.figure_3 import METHODS, Methods, Ranks, Times
+from tlstd.experiments.panels import energy, figure_3a, figure_b7, panel
+from tlstd.experiments.panels.energy import METHODS
+from tlstd.experiments.panels.figure_3a import Ranks
+from tlstd.experiments.panels.figure_3b import Methods
+from tlstd.experiments.panels.figure_3c import Times
 from tlstd.experiments.panels.figure_b7 import RunTimes
 from tlstd.experiments.spec import RunSpec
 from tlstd.experiments.store import Store
@@ -94,8 +97,9 @@ def _no_domain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values and floor without the dynamic programme, and fewer resamples."""
     monkeypatch.setattr(statistics, "RESAMPLES", 100)
     truth = np.array([-1.0, 1.0]) * 450.0 + 800.0
-    monkeypatch.setattr(figure_3, "problem", lambda name: SimpleNamespace(truth=truth))
-    monkeypatch.setattr(figure_3, "floor", lambda: 100.0)
+    for module in (energy, figure_3a):
+        monkeypatch.setattr(module, "problem", lambda name: SimpleNamespace(truth=truth))
+        monkeypatch.setattr(module, "floor", lambda: 100.0)
 
 
 def verdicts(made: Panel, results: Results) -> dict[str, str]:
@@ -123,7 +127,7 @@ def test_timed_figures_run_alone() -> None:
 
 def test_as_many_runs_as_published() -> None:
     results = MadeUp(as_published, "paper")
-    assert all(len(Ranks().rank_runs("paper", rank)) == 30 for rank in figure_3.RANKS)
+    assert all(len(Ranks().rank_runs("paper", rank)) == 30 for rank in energy.RANKS)
     assert all(len(Methods().curves(results, name)) == 30 for name in METHODS)
     assert len(RunTimes().line_runs("paper", "iLSTD", 20)) == 30
 
@@ -134,9 +138,9 @@ def test_rank_40_is_run_once() -> None:
 
 
 def test_the_sweeps_are_those_of_the_paper() -> None:
-    steps = {runs[0].settings["estimator"]["step_size"] for runs in figure_3.td_candidates("paper")}
+    steps = {runs[0].settings["estimator"]["step_size"] for runs in energy.td_candidates("paper")}
     assert steps == {2.0**-e / active for e in range(1, 12) for active in (33, 64)}
-    pairs = {tuple(runs[0].settings["estimator"]["step_size"]) for runs in figure_3.ilstd_candidates("paper")}
+    pairs = {tuple(runs[0].settings["estimator"]["step_size"]) for runs in energy.ilstd_candidates("paper")}
     assert pairs == {(step, n0) for step in steps for n0 in (10, 100, 1000)}
 
 
@@ -144,7 +148,7 @@ def test_the_best_parameters_are_taken() -> None:
     results = MadeUp(as_published)
     assert Methods().chosen(results, "TD")["step_size"] == 2.0**-5 / 33
     assert Methods().chosen(results, "iLSTD")["step_size"] == [2.0**-5 / 33, 10]
-    assert Methods().chosen(results, "t-LSTD") == figure_3.tlstd(40)
+    assert Methods().chosen(results, "t-LSTD") == energy.tlstd(40)
 
 
 @pytest.mark.parametrize("made", [Ranks(), Methods()], ids=["3a", "3b"])

@@ -12,9 +12,9 @@ PANELS: dict[str, str] = {
     "1b": "tlstd.experiments.panels.figure_1:RankRBF",
     "2a": "tlstd.experiments.panels.figure_2:CarRBFSamples",
     "2b": "tlstd.experiments.panels.figure_2:CarRBFTime",
-    "3a": "tlstd.experiments.panels.figure_3:Ranks",
-    "3b": "tlstd.experiments.panels.figure_3:Methods",
-    "3c": "tlstd.experiments.panels.figure_3:Times",
+    "3a": "tlstd.experiments.panels.figure_3a:Ranks",
+    "3b": "tlstd.experiments.panels.figure_3b:Methods",
+    "3c": "tlstd.experiments.panels.figure_3c:Times",
     "A.1": "tlstd.experiments.panels.figure_a:CarTiles",
     "A.2": "tlstd.experiments.panels.figure_a:CarRBF",
     "A.3": "tlstd.experiments.panels.figure_a:CarTilings",
@@ -81,6 +81,6 @@ def names(wanted: list[str]) -> list[str]:
     for word in wanted or list(PANELS):
         matches = [word] if word in PANELS else [name for name in PANELS if name.startswith(word)]
         if not matches:
-            raise InvalidParameterError(f"there is no figure {word!r}: choose from {', '.join(PANELS)}")
+            raise InvalidParameterError(f"there is no figure {word!r}: `tlstd reproduce --list` names them all")
         chosen += [name for name in matches if name not in chosen]
     return chosen
