@@ -500,7 +500,7 @@ def contradicting_parameter(rng: np.random.Generator, header: dict[str, Any], ar
     if "n_targets" in parameters and rng.random() < 0.3:
         parameters["n_targets"] = int(rng.choice([parameters["n_targets"] + 1, 10**6, 2**40, 2**62]))
     else:
-        parameters["n_features"] = int(ids.max())
+        parameters["n_features"] = parameters["n_features"] + 1 if ids is None else int(ids.max())
     return True
 
 

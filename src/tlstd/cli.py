@@ -207,6 +207,68 @@ def reproduce(
     console.print(f"written: {len(paths)} figures, their captions (figures.md), claims.json and claims.md in {out}")
 
 
+@app.command(short_help="Make one HTML page of stored results.")
+def report(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="RESULTS", help="Packed runs or folders of runs; if none, what is here."),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("tlstd-report.html"),
+    explore: Annotated[
+        bool, typer.Option("--explore", help="Compute what the rank explorer lacks (5 minutes).")
+    ] = False,
+    store: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the runs that --explore computes.")] = Path(
+        "tlstd-reproduction/runs"
+    ),
+    workers: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Processes; all cores if left out, 0 for this one.")
+    ] = None,
+    pack: Annotated[Path | None, typer.Option(metavar="FILE", help="File to pack the explorer's runs into.")] = None,
+) -> None:
+    """Turn stored results into one self-contained HTML page: claims, figures and the rank explorer.
+
+    If none are named, tlstd-reproduction/runs and results/*.parquet are taken.
+    """
+    from rich.console import Console
+
+    from tlstd.errors import TlstdError
+    from tlstd.experiments import explorer
+    from tlstd.experiments.runner import choose_executor, run_all, show_progress
+    from tlstd.experiments.store import Store
+    from tlstd.report import page, sources
+
+    if pack is not None and not explore:
+        typer.echo("--pack is for what --explore computes: give both", err=True)
+        raise typer.Exit(1)
+    try:
+        paths = list(results or sources.default_paths())
+        try:  # before minutes of work, not after
+            out.parent.mkdir(parents=True, exist_ok=True)
+            with out.open("ab"):
+                pass
+            if out.stat().st_size == 0:
+                out.unlink()  # nothing is left behind if nothing comes
+        except OSError as error:
+            raise TlstdError(f"cannot write {out} ({error.strerror}): choose another file with --out") from error
+        if explore:
+            runs = Store(store, [path for path in paths if path.is_file()])
+            with show_progress() as progress:
+                done = run_all(explorer.specs("paper"), runs, choose_executor(None, workers), progress)
+            if not done.complete:
+                typer.echo(str(done), err=True)
+                raise typer.Exit(done.exit_code)
+            if pack is not None:
+                runs.pack([spec.key for spec in explorer.specs("paper")], pack)
+            paths += [store] if store.is_dir() and store not in paths else []
+        with Console(stderr=True).status("drawing and deciding"):
+            html = page.build(paths)
+        out.write_text(html, encoding="utf-8")
+    except TlstdError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"written: {out} ({len(html.encode()) / 1e6:.1f} MB)")
+
+
 @app.command(short_help="Show what is in a saved model.")
 def inspect(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="File that model.save() wrote.")],

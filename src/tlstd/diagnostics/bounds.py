@@ -37,7 +37,7 @@ class Reading:
     drift, bias : float
         C (d − r) ε(t) and C (d − r) σᵣᵖ⁻¹.
     total : float
-        The sum with :attr:`Bound.noise`.
+        The sum with ``Bound.noise``.
     """
 
     p: float

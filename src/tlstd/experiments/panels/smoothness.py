@@ -214,8 +214,8 @@ class SmoothnessCar(_Smoothness):
         "Mountain Car, 1,024 RBFs, rank 50, λ=0.9: root mean square change of the predictions per step over that of "
         "the predictions, and mean RMSE, over steps 2,000 to 2,500 (paper scale). t-LSTD has a buffer of r samples "
         "and is read at every step; variants differ in one thing: a buffer of 2r samples; the same, read once in 2r "
-        "steps; the mean of the weights read since the window began; small singular values damped; the paper's cut- "
-        "off. LSTD by recursion. TD and iLSTD with the step size of least error."
+        "steps; the mean of the weights read since the window began; small singular values damped; the paper's "
+        "cut-off. LSTD by recursion. TD and iLSTD with the step size of least error."
     )
     problem, rank, lambda_ = "car-rbf", 50, 0.9
     methods = ("TD", "iLSTD", "LSTD", PLAIN, *SMOOTHER)

@@ -29,6 +29,8 @@ class Task(NamedTuple):
 TASKS: dict[str, Task] = {
     "budget": Task("tlstd.experiments.tasks.budget:anew"),
     "curve": Task("tlstd.experiments.tasks.learn:curve"),
+    "explore": Task("tlstd.experiments.tasks.explore:explore"),
+    "explore-truth": Task("tlstd.experiments.tasks.explore:truth"),
     "cut-once": Task("tlstd.experiments.tasks.learn:cut_once"),
     "printed": Task("tlstd.experiments.tasks.printed:curve"),
     "rates": Task("tlstd.experiments.tasks.rates:rates"),

@@ -1,0 +1,1 @@
+"""Stored results as one HTML page: ``tlstd report``."""

@@ -1,0 +1,62 @@
+"""HTML from functions: text is escaped because of its type, not because somebody thought of it."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import Any
+
+EMPTY = frozenset({"circle", "input", "line", "path", "rect"})
+"""Elements without content; within SVG they must be closed."""
+
+
+class Html(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+def text(value: object) -> Html:
+    """Return a value as escaped text; markup stays as it is.
+
+    Example
+    -------
+    >>> text("<b>"), text(Html("<b>"))
+    ('&lt;b&gt;', '<b>')
+    """
+    return value if isinstance(value, Html) else Html(escape(str(value), quote=True))
+
+
+def join(*parts: object, by: str = "") -> Html:
+    """Parts one after the other, escaped where they are text."""
+    return Html(by.join(text(part) for part in parts))
+
+
+def element(tag: str, *children: object, **attributes: object) -> Html:
+    """Return an element. Underscores of attributes become hyphens, one at the end is dropped; None and False leave out.
+
+    Example
+    -------
+    >>> element("a", "x < y", href='#"', class_="wide", aria_hidden="true", hidden=False)
+    '<a href="#&quot;" class="wide" aria-hidden="true">x &lt; y</a>'
+    """
+    words = [tag]
+    for name, value in attributes.items():
+        if value is None or value is False:
+            continue
+        name = name.removesuffix("_").replace("_", "-")
+        words.append(name if value is True else f'{name}="{escape(str(value), quote=True)}"')
+    opening = " ".join(words)
+    return Html(f"<{opening}/>" if tag in EMPTY else f"<{opening}>{join(*children)}</{tag}>")
+
+
+def data_block(name: str, value: Any) -> Html:
+    """Return JSON for a script to read; nothing in it can end the block or begin a comment.
+
+    Example
+    -------
+    >>> data_block("x", ["</script>"])
+    '<script type="application/json" id="x">["\\\\u003c/script>"]</script>'
+    """
+    inside = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return Html(f'<script type="application/json" id="{escape(name)}">{inside}</script>')
