@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RANK = 50
 SIZES = {"smoke": (5, 50), "quick": (5, 20, 50, 150, 500), "paper": (5, 10, 20, 50, 100, 200, 500, 1000)}
 SAMPLES = {"smoke": 300, "quick": 5000, "paper": 5000}
-RUNS = {"smoke": 1, "quick": 3, "paper": 20}
+RUNS = {"smoke": 1, "quick": 3, "paper": 8}
 
 
 class Buffer(Panel):

@@ -31,7 +31,7 @@ class _Subspace(Panel):
         "paper": (10, 20, 50, 100, 200),
     }
     samples: ClassVar[dict[str, int]] = {"smoke": 400, "quick": 5000, "paper": 5000}
-    number: ClassVar[dict[str, int]] = {"smoke": 1, "quick": 3, "paper": 10}
+    number: ClassVar[dict[str, int]] = {"smoke": 1, "quick": 3, "paper": 6}
     caption = (
         "t-LSTD's RMSE against its rank when the subspaces are those of its own λ, and when they are those of λ=1 "
         "(`subspace_lambda=1`) and only the equations are of the smaller λ."
@@ -144,4 +144,4 @@ class Energy(_Subspace):
         "paper": (5, 20, 40, 60, 100),
     }
     samples: ClassVar[dict[str, int]] = {"smoke": 200, "quick": 3000, "paper": 5000}
-    number: ClassVar[dict[str, int]] = {"smoke": 1, "quick": 2, "paper": 10}
+    number: ClassVar[dict[str, int]] = {"smoke": 1, "quick": 2, "paper": 4}

@@ -23,7 +23,7 @@ SAMPLES = {
     "quick": (500, 1000, 2000, 5000, 10_000),
     "paper": (500, 1000, 2000, 5000, 10_000, 20_000, 30_000),
 }
-RUNS = {"smoke": 1, "quick": 3, "paper": 15}
+RUNS = {"smoke": 1, "quick": 3, "paper": 8}
 TUNING = {"smoke": 1, "quick": 2, "paper": 3}
 STEP_SIZES = {"smoke": (0.01,), "quick": (0.01, 0.03, 0.1), "paper": (0.001, 0.003, 0.01, 0.03, 0.1)}
 SWITCHES = {

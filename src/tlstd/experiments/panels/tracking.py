@@ -63,7 +63,7 @@ class _Tracking(Panel):
         return specs("tracking", chosen, self._seeds(results.scale))
 
     def _seeds(self, scale: str) -> range:
-        return seeds(pick({"smoke": 1, "quick": 4, "paper": 15}, scale))
+        return seeds(pick({"smoke": 1, "quick": 4, "paper": 10}, scale))
 
     def runs(self, results: Results) -> list[RunSpec]:
         """Return LSTD and t-LSTD with both kinds of weights, and TD."""
