@@ -47,6 +47,7 @@ def test_figures_do_not_depend_on_the_run(tmp_path: Path) -> None:
     assert (tmp_path / "once.png").read_bytes() == (tmp_path / "again.png").read_bytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("measure", MEASURES)
 def test_page_says_what_was_measured(measure: Callable[[], list[str]]) -> None:
     page = (DOCS / "domains.md").read_text()
