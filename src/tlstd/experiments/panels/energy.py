@@ -178,9 +178,10 @@ def ilstd_candidates(scale: str, n0s: Sequence[float | None] = DECAYS) -> list[l
 
 
 def m_candidates(scale: str, m: int) -> list[list[RunSpec]]:
-    """A coarser grid for the other m."""
+    """A coarser grid for the other m, except for the smallest, whose best step size is compared with that of m=50."""
     size = pick(SIZES, scale)
-    settings = [(2.0**e / ACTIVE[0], n0) for n0 in (DECAYS if scale == "paper" else DECAYS[1:]) for e in (-5, -3, -1)]
+    exponents = size.exponents if m in (COORDINATES[0], M) else (-5, -3, -1)
+    settings = [(2.0**e / ACTIVE[0], n0) for n0 in (DECAYS if scale == "paper" else DECAYS[1:]) for e in exponents]
     return [learn(ilstd(a, n0, m), size.ilstd_samples, seeds(1, tuning=True)) for a, n0 in settings]
 
 
