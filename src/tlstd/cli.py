@@ -243,10 +243,11 @@ def report(
     try:
         paths = list(results or sources.default_paths())
         try:  # before minutes of work, not after
+            there = out.exists() or out.is_symlink()
             out.parent.mkdir(parents=True, exist_ok=True)
             with out.open("ab"):
                 pass
-            if out.stat().st_size == 0:
+            if not there:
                 out.unlink()  # nothing is left behind if nothing comes
         except OSError as error:
             raise TlstdError(f"cannot write {out} ({error.strerror}): choose another file with --out") from error
@@ -263,6 +264,9 @@ def report(
         with Console(stderr=True).status("drawing and deciding"):
             html = page.build(paths)
         out.write_text(html, encoding="utf-8")
+    except OSError as error:
+        typer.echo(f"{error.filename or out}: {error.strerror}", err=True)
+        raise typer.Exit(1) from None
     except TlstdError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None

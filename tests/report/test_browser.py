@@ -26,7 +26,7 @@ from tlstd.experiments import explorer
 from tlstd.experiments.panels import panel
 from tlstd.report import explorer as exploring
 from tlstd.report.charts import number, spread
-from tlstd.report.page import draw
+from tlstd.report.page import draw, render
 from tlstd.report.sources import gather
 
 WIDTHS = (380, 820, 1400)
@@ -197,6 +197,7 @@ def test_what_was_not_computed_cannot_be_chosen(look: Look) -> None:
 def test_a_view_can_be_shared_by_its_address(look: Look) -> None:
     choose(look, "samples", 1000)
     look.one("#ex-rank").send_keys(Keys.ARROW_LEFT)
+    WebDriverWait(look.chrome, 5).until(lambda _: look.chrome.current_url.endswith("/1/1000/30"))
     address = look.chrome.current_url
     look.chrome.get("about:blank")
     look.chrome.get(address)
@@ -204,6 +205,58 @@ def test_a_view_can_be_shared_by_its_address(look: Look) -> None:
     for fragment in ("#explore/" + "/".join(map(quote, ("Pendulum", "no such", "7", "x", "31"))), "#explore/%/1/2/3/4"):
         look.open(fragment)
         assert look.one("#ex-rmse").text
+
+
+def test_addresses_that_mean_nothing_change_nothing(look: Look) -> None:
+    check_view(look, "car-tiles", 1.0, 5000, 50)
+    for fragment in ("#%", "#explore/Pendulum/%/1/2/3", "#claim-%E0"):
+        look.run("location.hash = arguments[0]", fragment)
+        look.chrome.execute_async_script("setTimeout(arguments[0], 50)")
+        assert look.chrome.current_url.endswith(fragment)
+    look.one("#ex-rank").send_keys(Keys.ARROW_RIGHT)
+    check_view(look, "car-tiles", 1.0, 5000, 75)
+
+
+def test_a_drag_is_noted_once(look: Look) -> None:
+    """Browsers stop pages that note hundreds of addresses in a moment, and some of them with an error."""
+    slider = look.one("#ex-rank")
+    look.run(
+        "for (let i = 0; i < 300; i += 1) {"
+        "arguments[0].value = i % 12; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))}",
+        slider,
+    )
+    WebDriverWait(look.chrome, 5).until(lambda _: look.chrome.current_url.endswith("/1/5000/full"))
+
+
+def test_what_the_colours_do_not_reach_is_said(look: Look) -> None:
+    look.open("#explore/Mountain%20Car/tiles/0/500/2")
+    said = look.one("#ex-estimate").find_element(By.XPATH, "ancestor::figure").text
+    assert "400 of 400 states beyond the colours" in said
+    for name in ("Mountain%20Car", "Pendulum", "Energy%20storage"):
+        look.open(f"#explore/{name}/tiles/1/5000/20")
+        assert "beyond" not in look.one("#ex-truth").find_element(By.XPATH, "ancestor::figure").text
+
+
+def test_lstd_alone_and_what_diverged_can_be_explored(look: Look, tmp_path: Path) -> None:
+    data = exploring.data(sources())
+    assert data is not None
+    problem, other = data["problems"][:2]
+    for runs in problem["runs"].values():
+        for rank in [rank for rank in runs if rank != explorer.FULL]:
+            del runs[rank]
+    for runs in other["runs"].values():
+        for run in runs.values():
+            run["rmse"] = [None, *run["rmse"][1:]]
+    own = tmp_path / "page.html"
+    own.write_text(render({}, data, []), encoding="utf-8")
+    address = own.as_uri()
+    for view, ratio in (("tiles/1/5000/full", "1"), ("RBFs/1/500/20", "–"), ("RBFs/1/1000/full", "1")):
+        look.chrome.get("about:blank")
+        look.chrome.get(f"{address}#explore/Mountain%20Car/{view}")
+        assert look.one("#ex-ratio").text == ratio
+        assert look.one("#ex-by-rank").get_attribute("aria-label") != "by-rank"
+        assert look.one("#ex-rmse").text == "diverged" or ratio == "1"
+    look.requests()
 
 
 # --- claims and figures ---------------------------------------------------------------------------------------------
@@ -296,6 +349,54 @@ def hover(look: Look, figure: WebElement, x: float) -> None:
     svg = figure.find_element(By.CSS_SELECTOR, "svg.chart")
     width = svg.size["width"]
     ActionChains(look.chrome).move_to_element_with_offset(svg, round((x / 480 - 0.5) * width), 0).perform()
+
+
+def test_cases_are_read_one_below_the_other(look: Look) -> None:
+    shown = gather(sources(), ["theorem-bound"])["theorem-bound"]
+    assert shown is not None
+    chart = draw(shown)
+    scrub, values = (look.one(f"#figure-theorem-bound {selector}") for selector in (".scrub", ".values"))
+    look.show(scrub)
+    assert scrub.get_attribute("aria-orientation") == "vertical"
+    for i, (_, case) in enumerate(chart.y.ticks):
+        scrub.send_keys(Keys.ARROW_DOWN)
+        assert values.find_element(By.CSS_SELECTOR, "p").text == case
+        said = [
+            f"{one.name}: {number(one.points[i].x)}{spread(one.points[i].x_low, one.points[i].x_high)}"
+            for one in chart.series
+        ]
+        assert values.text.splitlines()[1:] == said
+        assert scrub.get_attribute("aria-valuetext") == f"{case}. {'; '.join(said)}"
+    height = scrub.size["height"]
+    offset = round((chart.above(chart.y.ticks[2][0]) / 320 - 0.5) * height)
+    ActionChains(look.chrome).move_to_element_with_offset(scrub, 0, offset).perform()
+    assert values.find_element(By.CSS_SELECTOR, "p").text == chart.y.ticks[2][1]
+
+
+def test_a_tap_shows_values_until_another_place_is_tapped(look: Look) -> None:
+    look.chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    try:
+        look.open(width=380)
+        plot, values = look.one("#figure-bias .plot"), look.one("#figure-bias .values")
+        look.show(plot)
+        x, y, below = look.run(
+            "const b = arguments[0].getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2, b.bottom]",
+            plot,
+        )
+        tap(look, x, y)
+        WebDriverWait(look.chrome, 5).until(lambda _: values.is_displayed())
+        assert "t-LSTD: " in values.text
+        assert look.run("return arguments[0].getBoundingClientRect().top", values) >= below, "the figure is not hidden"
+        caption = look.one("#figure-bias h4")
+        tap(look, caption.rect["x"] + 5, look.run("return arguments[0].getBoundingClientRect().y + 5", caption))
+        WebDriverWait(look.chrome, 5).until(lambda _: not values.is_displayed())
+    finally:
+        look.chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+
+
+def tap(look: Look, x: float, y: float) -> None:
+    for kind, points in (("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])):
+        look.chrome.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
 
 def test_hostile_text_is_text(look: Look) -> None:
@@ -412,6 +513,9 @@ def test_claims_are_cards_on_a_phone_and_a_table_on_a_desk(look: Look) -> None:
     )
     assert boxes[0][0] == boxes[1][0], "truth and estimate are side by side"
     assert all(right <= 380 for _, right in boxes)
+    look.media(width=700)  # also a desk's page at twice its size
+    tops = look.run("return [...document.querySelectorAll('.axes canvas')].map(c => c.getBoundingClientRect().top)")
+    assert len(set(tops)) == 1, "all three are side by side"
 
 
 def test_it_prints(look: Look) -> None:

@@ -134,6 +134,51 @@ def test_the_legend_toggles_lines_of_a_label_and_of_dashes() -> None:
     assert [one.name for one in chart.series] == ["TD, rate -", "LSTD, rate -", "TD, rate --", "LSTD, rate --"]
 
 
+def test_cases_are_told_apart_and_read_one_by_one() -> None:
+    drawn = axes()
+    labels = ["as printed, λ=1", "λ=0", "at rest, λ=1", "λ=0"]
+    drawn.plot([2.0, 5.0, 3.0, 5.0], [0.1, 1.1, 2.1, 3.1], ls="", marker="D", color="#000000", label="LSTD")
+    drawn.hlines([0.1, 1.1, 2.1, 3.1], [1.0] * 4, [6.0] * 4, color="#000000")
+    drawn.set_yticks(range(4), labels=labels)
+    drawn.invert_yaxis()
+    drawn.set_xlabel("RMSE")
+    chart = charts.read(drawn)
+    assert [words for _, words in chart.y.ticks] == labels
+    full = ["as printed, λ=1", "as printed, λ=0", "at rest, λ=1", "at rest, λ=0"]
+    assert [row[0] for row in Cells(charts.table(chart, "t")).rows[1:]] == full
+    data = charts.data(chart)
+    (one,) = data["series"]
+    assert data["along"] == "y"
+    assert [point[1:] for point in one["points"]] == [
+        [case, f"{x} [1, 6]"] for case, x in zip(full, (2, 5, 3, 5), strict=True)
+    ]
+    places = [point[0] for point in one["points"]]
+    assert_allclose(places, [chart.above(i) for i in range(4)], atol=0.05)
+
+
+def test_what_stands_for_zero_is_called_zero() -> None:
+    drawn = axes()
+    drawing.curve(drawn, [1e-9, 1e-6, 1e-2], RUNS[:1], "one", color="#0072B2")
+    drawn.scatter([1e-9], [4.0], c="#0072B2", marker="x")
+    drawing.logarithmic(drawn, "x")
+    drawn.set_xticks([1e-9, 1e-6, 1e-2], ["0", "10⁻⁶", "0.01"])
+    chart = charts.read(drawn)
+    table = charts.table(chart, "t")
+    assert [row[0] for row in Cells(table).rows[1:]] == ["0", "1e-06", "0.01"]
+    assert "× of one: 0, 4" in table
+    assert charts.data(chart)["series"][0]["points"][0][1:] == ["0", "4"]
+
+
+def test_no_line_is_under_the_band_of_another() -> None:
+    drawn = axes()
+    for label, colour in (("one", "#0072B2"), ("two", "#000000")):
+        drawing.curve(drawn, [1, 2], RUNS[:, :2], label, color=colour, markersize=6)
+    svg = charts.svg(charts.read(drawn), "n", "t", Palette())
+    assert svg.count('class="band"') == svg.count('class="line"') == 2
+    assert svg.rindex('class="band"') < svg.index('class="line"')
+    assert "a6.2 6.2 0 1 0" in svg, "markers are twice as large"
+
+
 def test_the_table_has_the_numbers() -> None:
     drawn = axes()
     drawing.curve(drawn, [10, 20, 5000], RUNS[:1], "one", color="#0072B2")

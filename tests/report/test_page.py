@@ -187,6 +187,17 @@ def test_folders_and_bundles_are_read_together(tmp_path: Path) -> None:
         assert run.columns["x"] == [seed]
 
 
+def test_a_folder_of_bundles_is_read(tmp_path: Path) -> None:
+    spec, other = (RunSpec("no:task", {}, seed) for seed in range(2))
+    store = Store(tmp_path / "runs")
+    store.write(spec, {"x": [1]}, seconds=0.0)
+    store.pack([spec.key], tmp_path / "results" / "packed.parquet")
+    Store(tmp_path / "results").write(other, {"x": [2]}, seconds=0.0)
+    found = Sources([tmp_path / "results"])
+    assert found.keys() == {spec.key, other.key}
+    assert found.read(spec.key).columns["x"] == [1]
+
+
 def test_a_page_without_figures_or_explorer_says_so(tmp_path: Path) -> None:
     html = render({MISSING: None}, None, [])
     for words in ("No claim can be decided", "No panel is complete", "uv run tlstd report --explore"):
@@ -243,6 +254,11 @@ def test_only_what_is_stored_can_be_explored(tmp_path: Path) -> None:
     (made,) = data["problems"]
     assert (made["name"], list(made["runs"]), list(made["runs"]["1"])) == ("energy", ["1"], ["20"])
     assert data["cutoff"] == 1e-4
+    wanted = [explorer.truth_spec("car-tiles"), explorer.learning_spec("paper", "car-tiles", 20, 1.0)]
+    store.pack([spec.key for spec in wanted], packed)
+    data = exploring.data(Sources([packed]))
+    assert data is not None
+    assert data["problems"][0]["samples"] == list(explorer.SAMPLES["paper"])
     assert exploring.data(Store(tmp_path)) is None
 
 
@@ -302,6 +318,26 @@ def test_the_commands_errors_are_a_sentence(tmp_path: Path) -> None:
         assert result.exit_code == 1
         assert words in result.output
         assert result.output.count("\n") == 1
+
+
+def test_the_command_removes_nothing_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor anything like /dev/null, which is empty too."""
+    monkeypatch.chdir(tmp_path)
+    Path("empty.html").touch()
+    Path("link.html").symlink_to("empty.html")
+    assert CliRunner().invoke(app, ["report", "--out", "link.html"]).exit_code == 1
+    assert Path("empty.html").exists()
+    assert Path("link.html").is_symlink()
+
+
+def test_what_cannot_be_written_at_the_end_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explorer, "specs", lambda scale: [])
+    monkeypatch.setattr(Store, "pack", lambda self, keys, path: Path(path).write_bytes(b""))
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    result = CliRunner().invoke(app, ["report", "--explore", "--workers", "0", "--pack", "file/packed.parquet"])
+    assert result.exit_code == 1
+    assert result.output.endswith("file/packed.parquet: Not a directory\n")
 
 
 def test_the_commands_help_fits() -> None:

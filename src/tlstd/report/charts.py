@@ -40,6 +40,9 @@ LETTER = 6.4
 STROKE = 1.9
 """Width of a line that is 1.2 points wide on paper."""
 
+MARKER = 3.0
+"""Points of a marker on paper that has its usual size here."""
+
 
 class Point(NamedTuple):
     """A point with its interval, if it has one, in either direction."""
@@ -73,6 +76,8 @@ class Series:
     every: int = 1
     hollow: bool = False
     joined: bool = True
+    size: float = 3.0
+    """Of the marker, in points."""
     points: list[Point] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
 
@@ -114,9 +119,28 @@ class Axis(NamedTuple):
         """The number of the nearest tick."""
         return min(range(len(self.ticks)), key=lambda i: abs(self.ticks[i][0] - value))
 
+    def case(self, index: int) -> str:
+        """What a tick says; if others say the same, with the group that an earlier one names before a comma.
+
+        Example
+        -------
+        >>> ticks = ((0.0, "as printed, λ=1"), (1.0, "λ=0"), (2.0, "at rest, λ=1"), (3.0, "λ=0"))
+        >>> Axis("", "linear", 0.0, 3.0, ticks).case(3)
+        'at rest, λ=0'
+        """
+        said = self.ticks[index][1]
+        if [words for _, words in self.ticks].count(said) > 1:
+            for _, earlier in reversed(self.ticks[:index]):
+                group, comma, _ = earlier.rpartition(", ")
+                if comma:
+                    return f"{group}, {said}"
+        return said
+
     def text(self, value: float) -> str:
-        """A value as it is shown."""
-        return self.ticks[self.tick(value)][1] if self.wordy else number(value)
+        """A value as it is shown; what stands for zero on a logarithmic axis is zero."""
+        if self.wordy:
+            return self.case(self.tick(value))
+        return "0" if (value, "0") in self.ticks else number(value)
 
     def at(self, value: float) -> float:
         """Where a value stands, 0 at the low end and 1 at the high one; NaN if it stands nowhere."""
@@ -246,6 +270,7 @@ def _line(line: Any, labels: dict[int, str]) -> Series:
         every=every if isinstance(every, int) else 1,
         hollow=isinstance(face, str) and face in ("none", "white"),
         joined=str(line.get_linestyle()) not in ("", " ", "None"),
+        size=float(line.get_markersize()),
         points=[Point(float(x), float(y)) for x, y in zip(xs, ys, strict=True) if np.isfinite(y)],
     )
 
@@ -353,12 +378,13 @@ def number(value: float | None) -> str:
 
     Example
     -------
-    >>> number(1234.5678), number(0.000012345), number(5000.0), number(0.25)
-    ('1,235', '1.234e-05', '5,000', '0.25')
+    >>> number(1234.5678), number(0.000012345), number(9999.6), number(0.25)
+    ('1,235', '1.234e-05', '10,000', '0.25')
     """
     if value is None or not math.isfinite(value):
         return "–"
-    return f"{value:,.{DIGITS}g}" if abs(value) < 10.0**DIGITS or abs(value) >= 1e15 else f"{value:,.0f}"
+    few = abs(value) < 10.0**DIGITS - 0.5  # what is rounded to more digits would get an exponent
+    return f"{value:,.{DIGITS}g}" if few or abs(value) >= 1e15 else f"{value:,.0f}"
 
 
 def spread(low: float | None, high: float | None) -> str:
@@ -394,12 +420,14 @@ def svg(chart: Chart, name: str, title: str, palette: Palette) -> Html:
     turned = f"translate(15 {(TOP + bottom) / 2}) rotate(-90)"
     parts.append(element("text", chart.y.label, class_="label", transform=turned, text_anchor="middle"))
     inside = [_rule(chart, rule, palette) for rule in chart.rules]
+    inside += [_band(chart, i, palette) for i in range(len(chart.series))]  # no line is under another's band
     inside += [_series(chart, i, palette) for i in range(len(chart.series))]
     parts.append(element("g", *inside, clip_path=f"url(#{name})"))
     for note in chart.notes:
         place = _short(left + note.across * (right - left)), _short(bottom - note.up * (bottom - TOP))
         parts.append(element("text", note.words, class_="note", x=place[0], y=place[1], text_anchor=note.anchor))
-    parts.append(element("line", class_="guide", x1=0, x2=0, y1=TOP, y2=bottom, visibility="hidden"))
+    ends = {"x1": _short(left), "x2": right, "y1": 0, "y2": 0} if chart.y.wordy else {"y1": TOP, "y2": bottom}
+    parts.append(element("line", class_="guide", visibility="hidden", **ends))
     return element(
         "svg",
         element("title", title),
@@ -421,13 +449,11 @@ def describe(chart: Chart) -> str:
 
 def swatch(look: Series, palette: Palette) -> Html:
     """Return a piece of a line for the legend."""
-    style = Series(look.name, look.colour, look.dash, look.width, look.marker, 1, look.hollow, look.joined)
-    style.points = [Point(4.0, 7.0), Point(32.0, 7.0)]
     parts = []
     if look.joined:
         parts.append(element("path", class_="line", d="M2 7H34", stroke_width=STROKE, stroke_dasharray=_dashes(look)))
     if look.marker:
-        parts.append(_symbol(look.marker, 18.0, 7.0, look.hollow))
+        parts.append(_symbol(look.marker, 18.0, 7.0, look.hollow, look.size / MARKER))
     return element("svg", *parts, class_=f"swatch {palette(look.colour)}", viewBox="0 0 36 14", aria_hidden="true")
 
 
@@ -458,11 +484,8 @@ def _series(chart: Chart, index: int, palette: Palette) -> Html:
     def place(x: float, y: float) -> tuple[float, float]:
         return chart.across(x), chart.above(y)
 
-    points = [(point, *place(point.x, point.y)) for point in series.points]
-    seen = [(point, x, y) for point, x, y in points if math.isfinite(x) and math.isfinite(y)]
+    seen = _seen(chart, series)
     parts = []
-    if series.joined and len(seen) > 1 and series.points[0].low is not None:
-        parts.append(element("path", class_="band", d=_band(chart, [point for point, _, _ in seen])))
     if series.joined and len(seen) > 1:
         d = "M" + "L".join(f"{_short(x)} {_short(y)}" for _, x, y in seen)
         width = _short(STROKE * series.width / 1.2)
@@ -470,12 +493,29 @@ def _series(chart: Chart, index: int, palette: Palette) -> Html:
     else:
         parts += [bar for point, _, _ in seen for bar in _bars(point, place)]
     if series.marker:
-        parts += [_symbol(series.marker, x, y, series.hollow) for _, x, y in seen[:: series.every]]
+        size = series.size / MARKER
+        parts += [_symbol(series.marker, x, y, series.hollow, size) for _, x, y in seen[:: series.every]]
     parts += [_symbol(mark.marker, *place(mark.x, mark.y), mark.hollow, 1.5) for mark in series.marks]
     return element("g", *parts, class_=f"series {palette(series.colour)}", data_series=index)
 
 
-def _band(chart: Chart, points: Sequence[Point]) -> str:
+def _seen(chart: Chart, series: Series) -> list[tuple[Point, float, float]]:
+    """The points that have a place in the drawing, and where."""
+    points = [(point, chart.across(point.x), chart.above(point.y)) for point in series.points]
+    return [(point, x, y) for point, x, y in points if math.isfinite(x) and math.isfinite(y)]
+
+
+def _band(chart: Chart, index: int, palette: Palette) -> Html:
+    """The intervals of a line; nothing if it has none."""
+    series = chart.series[index]
+    points = [point for point, _, _ in _seen(chart, series)]
+    if not series.joined or len(points) < 2 or series.points[0].low is None:
+        return Html()
+    band = element("path", class_="band", d=_outline(chart, points))
+    return element("g", band, class_=palette(series.colour), data_series=index)
+
+
+def _outline(chart: Chart, points: Sequence[Point]) -> str:
     """The outline of the intervals; what has no place on a logarithmic axis is at its lower end."""
 
     def corner(point: Point, value: float | None) -> str:
@@ -550,21 +590,24 @@ def _values(chart: Chart, point: Point) -> tuple[str, str]:
 
 
 def data(chart: Chart) -> dict[str, Any]:
-    """Return what the page's script needs to show values: scales, and the points as they are drawn and as text."""
+    """Return what the page's script needs to show values: along which axis, its label, and points.
+
+    A point has its place in the drawing along that axis, and as text where that is and its value there. Cases are read
+    one after the other: a line may have the same value in several.
+    """
+
+    def read(point: Point) -> list[object]:
+        x, y = _values(chart, point)
+        if chart.y.wordy:
+            return [round(chart.above(chart.y.ticks[chart.y.tick(point.y)][0]), 1), y, x]
+        return [round(chart.across(point.x), 1), x, y]
+
     return {
         "series": [
-            {
-                "name": one.name,
-                "points": [
-                    [round(x, 1), round(y, 1), *_values(chart, point)]
-                    for point in one.points
-                    if math.isfinite(x := chart.across(point.x)) and math.isfinite(y := chart.above(point.y))
-                ],
-            }
-            for one in chart.series
+            {"name": one.name, "points": [read(point) for point, _, _ in _seen(chart, one)]} for one in chart.series
         ],
-        "x": chart.x.label,
-        "y": chart.y.label,
+        "along": "y" if chart.y.wordy else "x",
+        "label": chart.y.label if chart.y.wordy else chart.x.label,
     }
 
 
@@ -576,7 +619,7 @@ def table(chart: Chart, title: str) -> Html:
     if chart.y.wordy:
         columns = [{chart.y.tick(point.y): _values(chart, point)[0] for point in one.points} for one in named]
         head = ["case", *(f"{one.name}: {chart.x.label}" for one in named)]
-        rows = [[words, *(column.get(i, "") for column in columns)] for i, (_, words) in enumerate(chart.y.ticks)]
+        rows = [[chart.y.case(i), *(column.get(i, "") for column in columns)] for i in range(len(chart.y.ticks))]
     elif len(places) <= 1.5 * longest:
         by_place = [{point.x: _values(chart, point)[1] for point in one.points} for one in named]
         head = [chart.x.label, *(one.name for one in named)]
@@ -611,7 +654,7 @@ def _also(chart: Chart) -> list[Html]:
             said.append(element("p", f"Lines across at {label}: {'; '.join(texts)}."))
     marks = [
         f"{'★' if mark.marker == '*' else '×' if mark.marker == 'x' else mark.marker} of {one.name}: "
-        f"{number(mark.x)}, {number(mark.y)}"
+        f"{chart.x.text(mark.x)}, {chart.y.text(mark.y)}"
         for one in chart.series
         for mark in one.marks
     ]

@@ -55,16 +55,16 @@ WIDEST = 0.5
 
 def data(store: Store) -> dict[str, Any] | None:
     """Return what the page's script draws from, as JSON can hold it; None if no run is stored."""
-    scale = "paper" if any(store.has(truth_spec(c.problem).key) for c in CHOICES["paper"][1:]) else "smoke"
-    problems = [made for choice in CHOICES[scale] if (made := _problem(store, scale, choice.problem)) is not None]
-    if not problems:
-        return None
-    return {
-        "problems": problems,
-        "maps": {use: colour_map(name) for use, name in MAPS.items()},
-        "cutoff": inspect.signature(TLSTD).parameters["rcond"].default,
-        "seed": SEED,
-    }
+    for scale in ("paper", "smoke"):
+        problems = [made for choice in CHOICES[scale] if (made := _problem(store, scale, choice.problem)) is not None]
+        if problems:
+            return {
+                "problems": problems,
+                "maps": {use: colour_map(name) for use, name in MAPS.items()},
+                "cutoff": inspect.signature(TLSTD).parameters["rcond"].default,
+                "seed": SEED,
+            }
+    return None
 
 
 def _problem(store: Store, scale: str, name: str) -> dict[str, Any] | None:

@@ -9,6 +9,13 @@
     const block = document.getElementById(id);
     return block ? JSON.parse(block.textContent) : null;
   };
+  const decoded = (text) => {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return null; // an address that is none of ours
+    }
+  };
   const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 
   function element(tag, attributes = {}, ...children) {
@@ -67,7 +74,7 @@
     search.addEventListener("input", filter);
     // a link to a claim that is filtered out shows it
     const reveal = () => {
-      const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+      const target = document.getElementById(decoded(location.hash.slice(1)));
       if (target && target.hidden && target.dataset.verdict) {
         search.value = "";
         buttons[0].click();
@@ -85,10 +92,14 @@
     const svg = find("svg", plot);
     const guide = find(".guide", svg);
     const groups = all("g.series", svg);
-    const width = svg.viewBox.baseVal.width;
+    const box = svg.viewBox.baseVal;
+    const vertical = data.along === "y"; // cases, one below the other
+    const reach = vertical ? 0 : REACH;
+    const middle = vertical ? box.height / 2 : box.width / 2;
     const values = element("div", { class: "values", hidden: "" });
     const scrub = element("div", {
-      class: "scrub", tabindex: "0", role: "slider", "aria-orientation": "horizontal", "aria-valuemin": "1",
+      class: "scrub", tabindex: "0", role: "slider", "aria-orientation": vertical ? "vertical" : "horizontal",
+      "aria-valuemin": "1",
       "aria-label": `Read values of ${find("title", svg).textContent}`,
     });
     plot.append(values, scrub);
@@ -97,8 +108,8 @@
 
     const shownSeries = () => data.series.map((_, i) => i).filter((i) => !groups[i].classList.contains("off"));
     const update = () => {
-      const xs = shownSeries().flatMap((i) => data.series[i].points.map((point) => point[0]));
-      places = [...new Set(xs)].sort((a, b) => a - b);
+      const found = shownSeries().flatMap((i) => data.series[i].points.map((point) => point[0]));
+      places = [...new Set(found)].sort((a, b) => a - b);
       scrub.setAttribute("aria-valuemax", String(Math.max(places.length, 1)));
       if (!scrub.hasAttribute("aria-valuenow")) scrub.setAttribute("aria-valuenow", "1");
     };
@@ -110,9 +121,9 @@
     const show = (number) => {
       if (!places.length) return hide();
       at = clamp(number, 0, places.length - 1);
-      const x = places[at];
-      guide.setAttribute("x1", x);
-      guide.setAttribute("x2", x);
+      const here = places[at];
+      guide.setAttribute(`${data.along}1`, here);
+      guide.setAttribute(`${data.along}2`, here);
       guide.setAttribute("visibility", "visible");
       const list = element("ul");
       const spoken = [];
@@ -120,39 +131,53 @@
       for (const i of shownSeries()) {
         const { name, points } = data.series[i];
         if (!points.length) continue;
-        const near = points.reduce((best, point) => (Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best));
-        const distance = Math.abs(near[0] - x);
-        if (distance > REACH) continue;
-        if (distance === 0) place = near[2];
+        const near = points.reduce((best, point) =>
+          (Math.abs(point[0] - here) < Math.abs(best[0] - here) ? point : best));
+        const distance = Math.abs(near[0] - here);
+        if (distance > reach) continue;
+        if (distance === 0) place = near[1];
         const colour = [...groups[i].classList].find((word) => /^k\d+$/.test(word));
-        const words = `${name}: ${near[3]}` + (distance ? ` (at ${near[2]})` : "");
+        const words = `${name}: ${near[2]}` + (distance ? ` (at ${near[1]})` : "");
         list.append(element("li", { class: colour }, element("span", {}, words)));
         spoken.push(words);
       }
-      const heading = `${data.x}: ${place}`;
+      const heading = data.label ? `${data.label}: ${place}` : place;
       values.replaceChildren(element("p", {}, heading), list);
-      values.className = `values ${x > width / 2 ? "left" : "right"}`;
+      values.className = vertical ? `values right ${here < middle ? "low" : ""}` : `values ${here > middle ? "left" : "right"}`;
       values.hidden = false;
       scrub.setAttribute("aria-valuenow", String(at + 1));
       scrub.setAttribute("aria-valuetext", `${heading}. ${spoken.join("; ")}`);
       return undefined;
     };
-    scrub.addEventListener("pointermove", (event) => {
-      const box = svg.getBoundingClientRect();
-      const x = ((event.clientX - box.left) / box.width) * width;
+    const point = (event) => {
+      const seen = svg.getBoundingClientRect();
+      const pointed = vertical
+        ? ((event.clientY - seen.top) / seen.height) * box.height
+        : ((event.clientX - seen.left) / seen.width) * box.width;
       let best = 0;
       places.forEach((place, i) => {
-        if (Math.abs(place - x) < Math.abs(places[best] - x)) best = i;
+        if (Math.abs(place - pointed) < Math.abs(places[best] - pointed)) best = i;
       });
       show(best);
+    };
+    scrub.addEventListener("pointermove", (event) => {
+      if (event.pointerType !== "mouse") scrub.focus({ preventScroll: true }); // so that blur hides the values again
+      point(event);
     });
-    scrub.addEventListener("pointerleave", hide);
+    scrub.addEventListener("click", point); // a finger taps without moving
+    scrub.addEventListener("pointercancel", hide); // it scrolls the page
+    scrub.addEventListener("pointerleave", (event) => {
+      if (event.pointerType === "mouse") hide(); // what a finger has left is still to be read
+    });
     scrub.addEventListener("blur", hide);
     scrub.addEventListener("keydown", (event) => {
       const page = Math.max(1, Math.round(places.length / 10));
+      const [next, previous] = [at + 1, at < 0 ? places.length - 1 : at - 1];
+      const [up, down] = vertical ? [previous, next] : [next, previous];
+      const [pageUp, pageDown] = vertical ? [at - page, at + page] : [at + page, at - page];
       const moves = {
-        ArrowRight: at + 1, ArrowUp: at + 1, ArrowLeft: at < 0 ? places.length - 1 : at - 1, ArrowDown: at - 1,
-        Home: 0, End: places.length - 1, PageUp: at + page, PageDown: at - page,
+        ArrowRight: next, ArrowLeft: previous, ArrowUp: up, ArrowDown: down,
+        Home: 0, End: places.length - 1, PageUp: pageUp, PageDown: pageDown,
       };
       if (event.key === "Escape") hide();
       else if (event.key in moves) {
@@ -268,7 +293,7 @@
         const column = Math.floor(i / rows);
         const row = rows - 1 - (i % rows);
         const share = (value - low) / (high - low);
-        beyond += !(share >= 0 && share <= 1);
+        beyond += !(share >= -1e-6 && share <= 1 + 1e-6); // the ends themselves are rounded
         const colour = 3 * clamp(Math.floor(256 * share), 0, 255);
         const pixel = 4 * (row * columns + column);
         for (let c = 0; c < 3; c += 1) image.data[pixel + c] = Number.isNaN(share) ? 128 : map[colour + c];
@@ -299,9 +324,10 @@
       const beyond = paint(canvas, values, low, high, map);
       colourBar(canvas.closest("figure"), low, high, map);
       const ends = values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
-      const words = beyond ? `; ${counted(beyond)} of ${counted(values.length)} states beyond the colours` : "";
-      canvas.setAttribute("aria-label", `${title}: from ${short(ends[0])} to ${short(ends[1])}${words}`);
-      canvas.title = canvas.getAttribute("aria-label");
+      const range = `from ${short(ends[0])} to ${short(ends[1])}`;
+      const words = beyond ? `${range}; ${counted(beyond)} of ${counted(values.length)} states beyond the colours` : range;
+      canvas.setAttribute("aria-label", `${title}: ${words}`);
+      find(".extent", canvas.closest("figure")).textContent = words;
     }
 
     // --- the two plots ---
@@ -357,7 +383,8 @@
       const svg = find("#ex-spectrum");
       const largest = full ? full[0] : sigma[0];
       const lowest = 1e-8;
-      const longest = Math.max(full ? full.length : 0, sigma.length, Number(ranks.at(-2) || 2), 10);
+      const highest = Math.max(...ranks.filter((rank) => rank !== "full").map(Number));
+      const longest = Math.max(full ? full.length : 0, sigma.length, highest, 10);
       const { x, y } = logAxes(svg, [1, longest], [lowest, 2], "i", "σᵢ/σ₁");
       const line = (values) =>
         path([...values].map((v, i) => [i + 1, v / largest]).filter(([, v]) => v > lowest).map(([i, v]) => [x(i), y(v)]));
@@ -384,7 +411,12 @@
       const finite = found.filter(([, value]) => value !== null);
       const numbered = finite.filter(([rank]) => rank !== "full").map(([rank, value]) => [Number(rank), value]);
       const errors = finite.map(([, value]) => value);
-      const xs = [numbered[0][0] * 0.85, numbered.at(-1)[0] * 1.15];
+      if (!errors.length) {
+        svg.replaceChildren();
+        svg.setAttribute("aria-label", "RMSE against rank: all diverged.");
+        return;
+      }
+      const xs = numbered.length ? [numbered[0][0] * 0.85, numbered.at(-1)[0] * 1.15] : [1, 10];
       const { x, y } = logAxes(svg, xs, [Math.min(...errors) * 0.8, Math.max(...errors) * 1.25], "rank r", "RMSE");
       const full = finite.find(([rank]) => rank === "full");
       if (full) {
@@ -392,7 +424,9 @@
         svg.append(drawn("line", { class: "cut-off", x1: BOX.left, x2: BOX.right, y1: at, y2: at }));
         svg.append(drawn("text", { class: "note", x: BOX.left + 6, y: Number(at) + 15 }, `LSTD ${short(full[1])}`));
       }
-      svg.append(drawn("path", { class: "spectrum", d: path(numbered.map(([r, v]) => [x(r), y(v)])) }));
+      if (numbered.length) {
+        svg.append(drawn("path", { class: "spectrum", d: path(numbered.map(([r, v]) => [x(r), y(v)])) }));
+      }
       for (const [rank, value] of numbered) {
         const now = String(rank) === state.rank;
         svg.append(drawn("circle", { class: now ? "now" : "dot", cx: x(rank).toFixed(1), cy: y(value).toFixed(1), r: now ? 6 : 3 }));
@@ -430,8 +464,10 @@
       const rmse = run.rmse[sample];
       put("rmse", short(rmse, 4), rmse);
       const whole = runs.full ? runs.full.rmse[sample] : null;
-      put("ratio", whole ? short(rmse / whole) : "–", whole ? rmse / whole : "");
-      put("inverted", `${counted(inverted)} of ${counted(runs.full ? floats(runs.full.sigma[sample]).length : sigma.length)}`, inverted);
+      const ratio = whole && rmse !== null ? rmse / whole : null;
+      put("ratio", ratio === null ? "–" : short(ratio), ratio ?? "");
+      const outOf = runs.full ? ` of ${counted(floats(runs.full.sigma[sample]).length)}` : "";
+      put("inverted", `${counted(inverted)}${outOf}`, inverted);
       put("memory", size(run.nbytes[sample]), run.nbytes[sample]);
       put("learning", seconds(run.learning[sample]), run.learning[sample]);
       put("reading", seconds(run.reading[sample]), run.reading[sample]);
@@ -452,19 +488,21 @@
     }
 
     const FIELDS = ["domain", "features", "lambda", "samples", "rank"];
+    let sharing = 0;
     const share = () => {
-      const words = FIELDS.map((name) => encodeURIComponent(state[name])).join("/");
-      history.replaceState(null, "", `#explore/${words}`);
+      clearTimeout(sharing); // browsers refuse to note every step of a drag
+      sharing = setTimeout(() => {
+        const words = FIELDS.map((name) => encodeURIComponent(state[name])).join("/");
+        history.replaceState(null, "", `#explore/${words}`);
+      }, 100);
     };
     const restore = () => {
       const [first, ...words] = location.hash.slice(1).split("/");
-      if (first !== "explore" || words.length !== FIELDS.length) return false;
-      try {
-        FIELDS.forEach((name, i) => { state[name] = decodeURIComponent(words[i]); });
-        return true;
-      } catch {
-        return false; // not what share() wrote
-      }
+      const found = words.map(decoded);
+      if (first !== "explore" || words.length !== FIELDS.length || found.includes(null)) return false;
+      clearTimeout(sharing);
+      FIELDS.forEach((name, i) => { state[name] = found[i]; });
+      return true;
     };
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("input", (event) => {

@@ -429,7 +429,8 @@ def _picture(name: str, title: str) -> Html:
         element("span", class_="high"),
         class_="colours",
     )
-    return element("figure", element("figcaption", title), plot, bar, class_="picture")
+    extent = element("p", "", class_="extent", aria_hidden="true")  # also in the picture's name
+    return element("figure", element("figcaption", title), plot, bar, extent, class_="picture")
 
 
 def _empty_plot(name: str) -> Html:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,11 @@ FOLDER = Path("tlstd-reproduction") / "runs"
 BUNDLES = "results"
 """Where results are looked for if none are named, under the current folder."""
 
+KEY = re.compile("[0-9a-f]{32}")
+
 
 class Sources(Store):
-    """Runs of several folders and bundles, read only; the first that has a run is read."""
+    """Runs of several folders, of bundles and of the bundles in these folders, read only."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         for path in paths:
@@ -27,6 +30,8 @@ class Sources(Store):
                 raise InvalidParameterError(f"there is no {path}: name packed runs (.parquet) or a folder of runs")
         folders = [path for path in paths if path.is_dir()]
         bundles = [path for path in paths if not path.is_dir()]
+        for folder in folders:  # packed runs have names, runs of their own have keys
+            bundles += sorted(path for path in folder.glob("*.parquet") if not KEY.fullmatch(path.stem))
         super().__init__(folders[0] if folders else Path("no folder of runs"), bundles)
         self.paths = tuple(paths)
         self._more = [Store(folder) for folder in folders[1:]]
@@ -44,7 +49,8 @@ class Sources(Store):
 
     def keys(self) -> set[str]:
         """Return the keys of all stored runs."""
-        return super().keys().union(*(store.keys() for store in self._more))
+        found = super().keys().union(*(store.keys() for store in self._more))
+        return {key for key in found if KEY.fullmatch(key)}
 
 
 def default_paths(folder: Path = Path()) -> list[Path]:
