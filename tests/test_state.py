@@ -647,6 +647,26 @@ def refusal(path: Path) -> str:
     return ""
 
 
+class Mine(TLSTD):
+    """A class that the library does not know."""
+
+
+def test_classes_of_ones_own(tmp_path: Path) -> None:
+    model = Mine(4, rank=2, lambda_=0.5)
+    model.update_many(tlstd.boyan_chain().sample(50, np.random.default_rng(0)))
+    model.save(tmp_path / "model")
+    with pytest.raises(StateError, match=r"its class 'Mine' is none of the library: name it in classes="):
+        tlstd.load(tmp_path / "model")
+    same = tlstd.load(tmp_path / "model", classes=[Mine])
+    assert type(same) is Mine
+    assert np.array_equal(same.weights, model.weights)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no such folder.*missing'"):
+        TLSTD(4, rank=2, lambda_=0.5).save(tmp_path / "missing" / "model")
+
+
 @pytest.mark.parametrize("number", [600, pytest.param(2000, marks=pytest.mark.long)])
 def test_damaged_files_are_refused(number: int, tmp_path: Path) -> None:
     """None is accepted, all raise StateError, none takes 2 MB."""

@@ -188,7 +188,7 @@ def reproduce(
         if not report.complete:
             typer.echo(str(report), err=True)
             raise typer.Exit(report.exit_code)
-        paths = experiment.draw(names, results, out)
+        experiment.draw(names, results, out)
         judged = experiment.judge(names, results)
         experiment.write_claims(judged, scale, out / "claims.json")
         (out / "figures.md").write_text(experiment.captions(names, scale), encoding="utf-8")
@@ -204,7 +204,9 @@ def reproduce(
     if claims:
         console.print(experiment.claims_table(judged))
     console.print(experiment.counts(judged))
-    console.print(f"written: {len(paths)} figures, their captions (figures.md), claims.json and claims.md in {out}")
+    console.print(
+        f"written: {len(names)} figures (PNG and PDF), their captions (figures.md), claims.json and claims.md in {out}"
+    )
 
 
 @app.command(short_help="Make one HTML page of stored results.")

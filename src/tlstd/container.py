@@ -6,6 +6,7 @@ hands out a :class:`Saved`, from which every value is taken with its type, shape
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -71,6 +72,8 @@ def write(path: Path, class_name: str, parameters: Mapping[str, Any], state: Sta
     if len(header) > MAX_HEADER:
         raise StateError(f"the parameters take {len(header)} bytes, over the limit of {MAX_HEADER}: save fewer")
     target = os.path.realpath(path)  # a link stays a link
+    if not os.path.isdir(os.path.dirname(target)):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder: make it first", os.path.dirname(target))
     temporary = os.path.join(os.path.dirname(target), f".tlstd-{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from tlstd import container
 from tlstd.errors import StateError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.registry import CLASSES
 
 
-def load(path: container.Path) -> LinearEstimator:
+def load(path: container.Path, classes: Iterable[type[LinearEstimator]] = ()) -> LinearEstimator:
     """Return the model that was saved: continued, it is the model that was never stopped, bit for bit.
 
     Anything but an undamaged file of a known version raises :class:`~tlstd.StateError`. Nothing in a file can run, and
-    reading it takes no more memory than a small multiple of its size. ``OSError`` is raised as by ``open``.
+    reading it takes no more memory than a small multiple of its size. ``OSError`` is raised as by ``open``. A model of
+    a class of your own is read if ``classes`` names it.
 
     Example
     -------
@@ -28,14 +31,15 @@ def load(path: container.Path) -> LinearEstimator:
     """
     try:
         contents = container.read(path)
-        return _class_named(contents.class_name)._loaded(contents, CLASSES)
+        known = CLASSES | {cls.__name__: cls for cls in classes}
+        return _class_named(contents.class_name, known)._loaded(contents, known)
     except StateError as error:
         raise StateError(
             f"{path} cannot be loaded ({error}): restore it from a copy or save the model again"
         ) from error
 
 
-def _class_named(name: str) -> type[LinearEstimator]:
-    if name not in CLASSES:
-        raise StateError(f"its class {name[:40]!r} is not in tlstd.estimators.registry.CLASSES")
-    return CLASSES[name]
+def _class_named(name: str, known: Mapping[str, type[LinearEstimator]]) -> type[LinearEstimator]:
+    if name not in known:
+        raise StateError(f"its class {name[:40]!r} is none of the library: name it in classes=[...]")
+    return known[name]

@@ -463,3 +463,8 @@ def test_reads_do_not_depend_on_earlier_reads(seed: int) -> None:
         unread.update_many(steps[: i + 1])
         A, expected = reconstructed(model), reconstructed(unread)
         assert np.abs(A - expected).max() <= 1e-12 * np.abs(expected).max(), i
+
+
+def test_repr_says_what_is_not_default() -> None:
+    model = TLSTD(4, rank=2, lambda_=0.5)
+    assert repr(model) == "<TLSTD(n_features=4, rank=2, lambda_=0.5), 0 samples>"

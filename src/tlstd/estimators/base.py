@@ -99,6 +99,14 @@ class LinearEstimator(ABC):
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        arguments = []
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            value = getattr(self, name, getattr(self, f"_{name}", None))
+            if parameter.default is parameter.empty or value != parameter.default:
+                arguments.append(f"{name}={value!r}")
+        return f"<{type(self).__name__}({', '.join(arguments)}), {self.n_updates:,} samples>"
+
     def update(self, transition: Transition) -> None:
         """Learn from one transition."""
         if not isinstance(transition, Transition):

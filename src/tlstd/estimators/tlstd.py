@@ -37,7 +37,8 @@ class TLSTD(TruncatedEstimator):
         that of ``lambda_``. With tile coding and a small rank 1.0 is far better than the subspaces of a small
         ``lambda_`` itself (see ``docs/experiments.md``). Singular values and factors are then those of this λ. What
         of the equations lies outside the subspaces at the end of a buffer is lost, so even at full rank the solution is
-        LSTD's only if the first buffer spans the features.
+        LSTD's only if the first buffer spans the features. Off-policy a large λ may do harm: traces grow with the
+        products of the ratios. Compare with the plain solution there.
     beta : float in (0, 1), optional
         Constant weight of a new sample, for tracking; by default all samples weigh the same.
     trace : "accumulating" or "replacing"

@@ -105,7 +105,7 @@ def counts(judged: Sequence[Judged]) -> str:
     for of, own in (("of the paper", False), ("beyond it", True)):
         verdicts = [finding.verdict for claim, finding in judged if (claim.where == BEYOND) == own]
         numbers = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in ("reproduced", "partly", "not"))
-        texts += [f"{len(verdicts)} claims {of}: {numbers}"] if verdicts else []
+        texts += [f"{len(verdicts)} claim{'s' * (len(verdicts) != 1)} {of}: {numbers}"] if verdicts else []
     return "; ".join(texts)
 
 
