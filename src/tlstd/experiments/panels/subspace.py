@@ -25,6 +25,7 @@ class _Subspace(Panel):
     """Shared by all problems."""
 
     problem: ClassVar[str]
+    size = (3.4, 3.0)
     ranks: ClassVar[dict[str, tuple[int, ...]]] = {
         "smoke": (10, 30),
         "quick": (10, 20, 50, 100),
@@ -68,7 +69,7 @@ class _Subspace(Panel):
         drawing.logarithmic(axes, "xy")
         axes.set_xlabel("rank r")
         axes.set_ylabel("RMSE")
-        axes.legend()
+        axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.17))
 
     def claims(self) -> Sequence[Claim]:
         """Return whether the subspace of λ=1 helps."""

@@ -90,6 +90,7 @@ class _Tracking(Panel):
         drawing.curve(axes, samples, results.column(runs, "rmse"), label, color=drawing.COLOURS["TD"], marker="^")
         axes.axvline(self.settings(results.scale, {})["half"], color="#555555", ls=":", lw=0.8)
         drawing.logarithmic(axes, "y")
+        axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel("samples (the change: dotted)")
         axes.set_ylabel("RMSE against current values")
         axes.legend(ncols=3, fontsize=5.8, loc="upper center", bbox_to_anchor=(0.5, -0.2))
