@@ -8,6 +8,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,7 +144,7 @@ def test_claims_and_figures_are_linked_and_have_their_scale(document: Document) 
 
 
 def test_findings_are_those_of_the_committed_claims(document: Document) -> None:
-    by_name = {}
+    by_name: dict[str, Any] = {}
     for scale in ("quick", "paper"):  # the better scale is on the page
         written = json.loads((ROOT / "results" / f"claims_{scale}.json").read_text(encoding="utf-8"))["claims"]
         by_name |= {claim["name"]: claim for claim in written}
