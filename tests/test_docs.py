@@ -54,7 +54,7 @@ def test_code_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
     assert doctest.testmod(module, optionflags=flags).failed == 0
 
 
-@pytest.mark.parametrize("name", ["ten_minutes", "forty_thousand_features"])
+@pytest.mark.parametrize("name", ["ten_minutes", pytest.param("forty_thousand_features", marks=pytest.mark.long)])
 def test_tutorial_is_up_to_date(
     name: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from tlstd.bench.row import title
 from tlstd.bench.stepping import COORDINATES, LAMBDA, STEP_SIZE, DenseILSTD, csr
 from tlstd.linalg import threads as library_threads
 
-SLOW = ("compile", "import")  # several fresh processes each
+SLOW = ("compile", "ilstd-memory", "import")  # several fresh processes each
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.long) if n in SLOW else n for n in ROWS])

@@ -229,6 +229,7 @@ def policy(domain: EnergyStorage) -> StoragePolicy:
     return optimal_policy(domain)
 
 
+@pytest.mark.long
 def test_policy_beats_simple_ones(domain: EnergyStorage, policy: StoragePolicy) -> None:
     """Same starts, same noise: the 99% interval of the gain in mean reward per step is far above 0."""
     rng, runs, n_steps = np.random.default_rng(0), 100, 1000
@@ -280,6 +281,7 @@ def test_values_are_bellman_consistent(domain: EnergyStorage, policy: StoragePol
         assert_allclose(exact_values(domain, policy, start[None])[0], expected, atol=1e-8)
 
 
+@pytest.mark.long
 def test_floor_on_a_path(domain: EnergyStorage, policy: StoragePolicy) -> None:
     """On states the policy visits, the best predictor has the floor's error; recorded means seem to do better."""
     floor = aliasing_floor(domain, policy)
@@ -298,6 +300,7 @@ def test_floor_on_a_path(domain: EnergyStorage, policy: StoragePolicy) -> None:
     assert np.sqrt(np.mean((values - recorded) ** 2)) < 0.95 * error
 
 
+@pytest.mark.long
 def test_lossy_storage() -> None:
     """Off the grid, interpolated values are close to rollouts."""
     lossy = EnergyStorage(charge_efficiency=0.9, discharge_efficiency=0.95, period=20)

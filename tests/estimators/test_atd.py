@@ -109,6 +109,7 @@ def test_divergence_is_data() -> None:
     assert not np.isfinite(model.weights).all()
 
 
+@pytest.mark.long
 def test_contract_with_replacing_traces() -> None:
     check_estimator(
         lambda n, **more: ATD(n, n // 2, step_size=Decay(1.0, 10), lambda_=0.7, eta=0.01, trace="replacing", **more)

@@ -154,7 +154,9 @@ class TestNotedSteps:
     def model(self, **changes: Any) -> ILSTD:
         return ILSTD(1600, **{**self.OPTIONS, **changes})
 
-    @pytest.mark.parametrize(("seed", "gamma", "lambda_"), [(1, 0.99, 1.0), (2, 0.8, 0.0)])
+    @pytest.mark.parametrize(
+        ("seed", "gamma", "lambda_"), [(1, 0.99, 1.0), pytest.param(2, 0.8, 0.0, marks=pytest.mark.long)]
+    )
     def test_against_the_dense_loop(self, seed: int, gamma: float, lambda_: float) -> None:
         steps = wandering(seed, 900, gamma=gamma)
         model = self.model(lambda_=lambda_)

@@ -124,7 +124,13 @@ def model_matrix(model: TLSTD, n_features: int) -> FloatArray:
     return A
 
 
-@pytest.mark.parametrize(("name", "seed"), [("tiles", 0), ("tiles", 2), ("tiles", 4), ("RBFs", 0)])
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        ("tiles", 0),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in (("tiles", 2), ("tiles", 4), ("RBFs", 0))),
+    ],
+)
 def test_truncated_svd_stays_near_the_best(name: str, seed: int) -> None:
     """‖A - UΣVᵀ‖_F within 1.15 of the Eckart–Young optimum after 10⁴ steps at r=50."""
     _, rank, lambda_ = STREAMS[name]

@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.experiments.synthetic import Columns, Synthetic
+from tlstd.experiments import statistics
 from tlstd.experiments.panels.open_settings import OpenRBF, OpenTiles
 from tlstd.experiments.problems import problem
 from tlstd.experiments.spec import RunSpec
+
+
+@pytest.fixture(autouse=True)
+def _fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 100)
 
 
 def errors(*, at_rest: float = 1.0, small: float = 2.0) -> Synthetic:

@@ -10,12 +10,19 @@ import pytest
 
 from tests.experiments.synthetic import Columns, Synthetic
 from tlstd.errors import InvalidParameterError
+from tlstd.experiments import statistics
 from tlstd.experiments.panel import SCALES, TUNING_SEED, Panel, best, seeds, specs
 from tlstd.experiments.panels import PANELS, names, panel
 from tlstd.experiments.panels.figure_1 import RankRBF, RankTiles
 from tlstd.experiments.panels.subspace import CarTiles
 from tlstd.experiments.panels.switching import Bias, Switch
 from tlstd.experiments.spec import RunSpec
+
+
+@pytest.fixture(autouse=True)
+def _fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 100)
+
 
 PAPER = (
     "1a 1b 2a 2b 3a 3b 3c A.1 A.2 A.3 A.4 A.5 A.6 A.7 A.8 B.1 B.2 B.3 B.4 B.5 B.6 B.7".split()  # noqa: SIM905

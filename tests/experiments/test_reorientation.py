@@ -8,11 +8,17 @@ import pytest
 from tests.experiments.synthetic import Columns, Synthetic
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.tlstd import TLSTD
+from tlstd.experiments import statistics
 from tlstd.experiments.panels.reorientation import Reorientation
 from tlstd.experiments.problems import problem, stream
 from tlstd.experiments.spec import RunSpec
 from tlstd.experiments.tasks.reorientation import BOTTOM, compare, distance, halves
 from tlstd.types import Transitions
+
+
+@pytest.fixture(autouse=True)
+def _fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 100)
 
 
 def test_halves_share_hardly_any_feature() -> None:

@@ -59,7 +59,7 @@ def alive(process: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("how", ["kill -9", "Ctrl-C"])
+@pytest.mark.parametrize("how", ["kill -9", pytest.param("Ctrl-C", marks=pytest.mark.long)])
 def test_a_stopped_command_continues(how: str, tmp_path: Path) -> None:
     specs = toy.specs(tmp_path, 8, hold=3, stubborn=sys.platform == "linux")
     write_specs(tmp_path, specs)
@@ -98,6 +98,7 @@ def test_a_stopped_command_continues(how: str, tmp_path: Path) -> None:
     assert toy.begun(tmp_path) == Counter([*range(8), 3, 4])
 
 
+@pytest.mark.long
 def test_two_commands_at_once_share_a_store(tmp_path: Path) -> None:
     write_specs(tmp_path, toy.specs(tmp_path, 6))
     commands = [command(tmp_path, "--workers", "0") for _ in range(2)]
@@ -109,6 +110,7 @@ def test_two_commands_at_once_share_a_store(tmp_path: Path) -> None:
     assert len(list((tmp_path / "results").iterdir())) == 6
 
 
+@pytest.mark.long
 def test_dask_loses_nothing(tmp_path: Path) -> None:
     """On a real cluster: Ctrl-C, the same command again, a worker killed, a run that fails."""
     from distributed import LocalCluster

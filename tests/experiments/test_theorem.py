@@ -20,6 +20,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 FIGURES = [f"theorem_{name}.png" for name in ("trade_off", "picard", "shares", "tikhonov")]
 
 
+@pytest.mark.long
 def test_smoke(tmp_path: Path) -> None:
     lines: list[str] = []
     theorem.main(["--scale", "smoke", "--out", str(tmp_path / "new")], lines.append)

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 from tests.experiments.synthetic import Columns, Synthetic
-from tlstd.experiments import theorem
+from tlstd.experiments import statistics, theorem
 from tlstd.experiments.panels.theorem import FAMILIES, Bound, TradeOff
 from tlstd.experiments.spec import RunSpec
 from tlstd.experiments.tasks import theorem as tasks
+
+
+@pytest.fixture(autouse=True)
+def _fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 100)
 
 
 def test_families_are_those_of_the_module() -> None:

@@ -200,6 +200,7 @@ class TestSystem:
             s.append(Batch.from_transition(Transition([1.0], 1.0, [0.0], discount=1.0, trace_discount=0.0)))
         assert_allclose(s.solve(1e-4), [[102.0 / 101.0]], rtol=1e-12)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("beta", [0.01, 0.9])
     @pytest.mark.parametrize("read", [False, True])
     def test_forgetting_a_feature_that_never_comes_back(self, beta: float, read: bool) -> None:
