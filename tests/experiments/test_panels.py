@@ -89,6 +89,12 @@ def test_best_is_the_lowest_that_never_diverges() -> None:
     assert best(Synthetic("smoke", columns), candidates) == {"step": 2}
 
 
+def test_if_all_diverge_the_best_lost_least() -> None:
+    candidates = [specs("no.such:task", {"lost": lost}, seeds(1, tuning=True)) for lost in (3, 1, 2)]
+    results = Synthetic("smoke", lambda spec: {"rmse": np.where(np.arange(4) < spec.settings["lost"], np.inf, 1.0)})
+    assert best(results, candidates) == {"lost": 1}
+
+
 class TestFigure1:
     @staticmethod
     def lstd_from(rank: int, error: float = 10.0) -> Callable[[RunSpec], Columns]:
@@ -119,6 +125,12 @@ class TestFigure1:
         assert verdicts(RankRBF(), Synthetic("paper", self.lstd_from(50)))["1b-overfit"] == "not"
         rising = rmse(lambda e, seed: 10.0 + 0.05 * e.get("rank", 0))
         assert verdicts(RankRBF(), Synthetic("paper", rising))["1b-overfit"] == "reproduced"
+
+    def test_cause(self) -> None:
+        helps = rmse(lambda e, seed: 5.0 if "rcond" in e else 10.0)
+        assert verdicts(RankTiles(), Synthetic("paper", helps))["1a-cause"] == "reproduced"
+        hurts = rmse(lambda e, seed: 12.0 if "rcond" in e else 10.0)
+        assert verdicts(RankTiles(), Synthetic("paper", hurts))["1a-cause"] == "not"
 
     def test_levels(self) -> None:
         assert verdicts(RankTiles(), Synthetic("paper", self.lstd_from(50)))["1a-levels"] == "reproduced"

@@ -221,11 +221,16 @@ def test_a_drag_is_noted_once(look: Look) -> None:
     """Browsers stop pages that note hundreds of addresses in a moment, and some of them with an error."""
     slider = look.one("#ex-rank")
     look.run(
+        "window.noted = 0; const note = history.replaceState.bind(history);"
+        "history.replaceState = (...view) => { window.noted += 1; note(...view); }"
+    )
+    look.run(
         "for (let i = 0; i < 300; i += 1) {"
         "arguments[0].value = i % 12; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))}",
         slider,
     )
     WebDriverWait(look.chrome, 5).until(lambda _: look.chrome.current_url.endswith("/1/5000/full"))
+    assert look.run("return window.noted") == 1
 
 
 def test_what_the_colours_do_not_reach_is_said(look: Look) -> None:
