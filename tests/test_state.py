@@ -321,7 +321,7 @@ for _ in range(25):
     child = os.fork()
     if child == 0:
         while True:
-            model.n_updates, model._system.n_compressed = model.n_updates + 60, model._system.n_compressed + 60
+            model._system.n_compressed += 60
             model.save(path)
     time.sleep(random_.uniform(0.0, 0.05))
     os.kill(child, signal.SIGKILL)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tlstd.errors import CapacityError as CapacityError
     from tlstd.errors import InvalidInputError as InvalidInputError
     from tlstd.errors import InvalidParameterError as InvalidParameterError
+    from tlstd.errors import ReadOnlyError as ReadOnlyError
     from tlstd.errors import StateError as StateError
     from tlstd.errors import TlstdError as TlstdError
     from tlstd.estimators.atd import ATD as ATD
@@ -60,6 +61,7 @@ _HOME = {
     "MarkovRewardProcess": "domains.mdp",
     "RBF": "features.rbf",
     "SparseVector": "types",
+    "ReadOnlyError": "errors",
     "StateError": "errors",
     "StateAction": "features.combine",
     "TLSTD": "estimators.tlstd",

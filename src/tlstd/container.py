@@ -300,6 +300,14 @@ class Saved:
         self._values = values
         self._prefix = prefix
 
+    @classmethod
+    def of(cls, state: State) -> Saved:
+        """The values of a state as a file would give them back; its arrays are not copied."""
+        counters: dict[str, Any] = {}
+        arrays: dict[str, NDArray[Any]] = {}
+        _flatten(state, "", counters, arrays)
+        return cls({**counters, **arrays})
+
     def part(self, name: str) -> Saved:
         """The values of a nested state."""
         return Saved(self._values, f"{self._prefix}{name}.")

@@ -19,3 +19,7 @@ class CapacityError(TlstdError, MemoryError):
 
 class StateError(TlstdError, ValueError):
     """A file that is not a whole, sound saved model, or a model that cannot be saved. Nothing has changed."""
+
+
+class ReadOnlyError(TlstdError, AttributeError):
+    """A parameter of a model was assigned to. Nothing has changed."""

@@ -85,7 +85,7 @@ def recipes(draw: st.DrawFn) -> tuple[str, Any]:
 
 def fingerprint(model: Any) -> bytes:
     """The whole state, buffers and caches of the solution included."""
-    return pickle.dumps(model.__dict__)
+    return pickle.dumps(model)
 
 
 def attempt(model: Any, data: st.DataObject) -> None:

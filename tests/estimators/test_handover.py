@@ -11,7 +11,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import tlstd
 from tests.helpers import random_transitions
-from tlstd import ATD, ILSTD, LSTD, TD, TLSTD, CapacityError, Decay, Handover, InvalidParameterError, TrueOnlineTD
+from tlstd import (
+    ATD,
+    ILSTD,
+    LSTD,
+    TD,
+    TLSTD,
+    CapacityError,
+    Decay,
+    Handover,
+    InvalidParameterError,
+    TrueOnlineTD,
+    container,
+)
 from tlstd.errors import StateError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.types import SparseVector, Transition
@@ -230,13 +242,9 @@ def test_hostile_parts_are_refused(role: str, made: Any, tmp_path: Path) -> None
     model = Handover(FIRST["TLSTD"](), SECOND["TD"](), after=10)
     model.update_many(stream(20))
 
-    class Hostile(Handover):
-        def _parameters(self) -> dict[str, Any]:
-            return {**super()._parameters(), role: made}
-
-    Hostile.__name__ = "Handover"
-    model.__class__ = Hostile
-    model.save(tmp_path / "model")
+    parameters = {**model._parameters(), role: made}
+    state = {"n_updates": 20, "trace_bound": 0.0, "model": model._state()}
+    container.write(tmp_path / "model", "Handover", parameters, state)
     with pytest.raises(StateError):
         tlstd.load(tmp_path / "model")
 

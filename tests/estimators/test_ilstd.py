@@ -239,7 +239,7 @@ class TestNotedSteps:
         for key, value in model._state().items():
             flat.update({f"{key}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value})
         fresh = self.model()
-        fresh.n_updates = 300
+        fresh._n_updates = 300
         with pytest.raises(StateError, match=message):
             fresh._restore(Saved({**flat, name: change(flat[name])}))
 
@@ -470,7 +470,6 @@ class TestSaving:
             ("blocks", lambda a: a + 100, "outside"),
             ("tops", lambda a: a * 0.5, "does not fit the trace"),
             ("z", lambda a: a[1:], "shape"),
-            ("n_samples", lambda a: a + 1, "samples"),
             ("seen.ids", lambda a: a * 0, "twice"),
         ],
     )
@@ -484,7 +483,7 @@ class TestSaving:
             flat.update({f"{key}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value})
         for values in (flat, {**flat, name: change(flat[name])}):
             fresh = ILSTD(70, step_size=Decay(0.1, 10), lambda_=0.8)
-            fresh.n_updates = 40
+            fresh._n_updates = 40
             if values is flat:
                 fresh._restore(Saved(dict(flat)))
                 continue

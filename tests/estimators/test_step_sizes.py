@@ -113,7 +113,8 @@ class TestInAnEstimator:
         with pytest.raises(InvalidParameterError, match=r"step_size\(35\) is -1.0"):
             model.update_many(steps[30:40])
         assert model.n_updates == 30
-        model.step_size = twin.step_size = Function(lambda t: 0.05 if t < 45 else late_trouble(t))
+        for m in (model, twin):
+            m.__dict__.update(step_size=Function(lambda t: 0.05 if t < 45 else late_trouble(t)))
         with pytest.raises(Trouble):
             model.update_many(steps[30:60])
         for each in (model, twin):

@@ -99,7 +99,7 @@ def test_accumulate_many(seed: int, replacing: bool) -> None:
     rhos, weights = rng.choice([0.0, 1.0, 1.5], N), rng.random(N)
     rewards = rng.standard_normal((N, 2))
     A, b, z = np.zeros((n, n)), np.zeros((n, 2)), np.zeros(n)
-    n_active, active = 0, np.zeros(n, dtype=np.int64)
+    progress, scale, active = np.zeros(2, dtype=np.int64), np.ones(1), np.zeros(n, dtype=np.int64)
     every = np.arange(k)
     x, x_next = dense_to_csr(store, every), dense_to_csr(next_store, every)
     place = rng.permutation(n)  # feature -> row
@@ -108,7 +108,7 @@ def test_accumulate_many(seed: int, replacing: bool) -> None:
             place[np.concatenate([np.flatnonzero(S[i]) for i in p[part]] + [np.zeros(0, dtype=np.int64)])]
             for S, p in ((store, picked), (next_store, next_picked))
         )
-        n_active = kernels.accumulate_many(
+        kernels.accumulate_many(
             x,
             rows,
             picked[part],
@@ -120,7 +120,7 @@ def test_accumulate_many(seed: int, replacing: bool) -> None:
             rhos[part],
             rewards[part],
             weights[part],
-            (A, b, z, active, n_active, replacing),
+            (A, b, z, active, replacing, progress, scale, 0.5),
             (np.zeros(n), np.zeros(400, dtype=np.int64), np.zeros(400)),
         )
     expected_A, expected_b, trace = np.zeros((n, n)), np.zeros((n, 2)), np.zeros(n)

@@ -121,6 +121,7 @@ class Buffers:
             self.right,
             first,
             self.trace,
+            np.zeros(1, dtype=np.int64),
         )
 
     def vector(self, block: tuple[IntArray, IntArray, FloatArray, FloatArray], i: int, d: int) -> FloatArray:
@@ -229,7 +230,7 @@ class TestTraces:
                 break
         assert (expected == -1) == (limit == np.inf)
         indptr, _, data = kernels.dense_to_csr(X, np.arange(20))
-        for step, value in (
+        for step, value, _ in (
             kernels.trace_bound_sparse(indptr, data, picked, decays, rhos, 0.7, limit),
             kernels.trace_bound_dense(X, picked, decays, rhos, 0.7, limit),
         ):

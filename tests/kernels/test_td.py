@@ -60,7 +60,7 @@ class Lazy:
         self.table, self.epochs = np.zeros((n_rows + 1, m + 1)), np.zeros((kernels.EPOCHS + 1, m + 1))
         self.epochs[1, 0] = 1.0
         self.stamps, self.active = np.zeros(n_rows + 1, dtype=np.uint8), np.zeros(n_rows + 1, dtype=np.uint32)
-        self.counts, self.S, self.scale = np.array([0, 1]), np.zeros(m), np.array([1.0, 0.0])
+        self.counts, self.S, self.scale = np.array([0, 1, 0]), np.zeros(m), np.array([1.0, 0.0])
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -93,7 +93,7 @@ class Lazy:
         self.check()
 
     def check(self) -> None:
-        n_active, epoch = self.counts
+        n_active, epoch, _ = self.counts
         on_trace = self.active[:n_active]
         assert 1 <= epoch <= kernels.EPOCHS
         assert np.unique(on_trace).size == on_trace.size
@@ -301,7 +301,19 @@ class TestDense:
             order = np.random.default_rng(seed).permutation(stop - start)
             X, X_next = np.empty_like(part.X), np.empty_like(part.X_next)
             X[order], X_next[order] = part.X, part.X_next
-            kernels.learn_dense(X, order, X_next, order, part.steps, part.rewards, W.T, z, v_old, true_online)
+            kernels.learn_dense(
+                X,
+                order,
+                X_next,
+                order,
+                part.steps,
+                part.rewards,
+                W.T,
+                z,
+                v_old,
+                np.zeros(3, dtype=np.int64),
+                true_online,
+            )
         expected = literal(data, true_online, False)
         assert_near(W, expected[0])
         assert_near(z, expected[1])
@@ -313,5 +325,17 @@ class TestDense:
         X[0] = 1.0
         z, every = np.zeros(3), np.arange(400)
         steps = np.array([one, one, 0.1 * one, one])
-        kernels.learn_dense(X, every, X, every, steps, one[:, None], np.zeros((1, 3)), z, np.zeros(1), False)
+        kernels.learn_dense(
+            X,
+            every,
+            X,
+            every,
+            steps,
+            one[:, None],
+            np.zeros((1, 3)),
+            z,
+            np.zeros(1),
+            np.zeros(3, dtype=np.int64),
+            False,
+        )
         assert_array_equal(z, 0.0)

@@ -133,6 +133,6 @@ def test_ids_without_row() -> None:
 
 def test_follow_lengths() -> None:
     lengths, decays, rhos = np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.0, 1.0]), np.array([1.0, 2.0, 0.5])
-    assert kernels.follow_lengths(lengths, decays, rhos, 4.0, 1e9) == (-1, 3.5)  # 3, 4, 3.5
-    assert kernels.follow_lengths(lengths, decays, rhos, 4.0, 3.9) == (1, 4.0)
+    assert kernels.follow_lengths(lengths, decays, rhos, 4.0, 1e9) == (-1, 3.5, 4.0)  # 3, 4, 3.5
+    assert kernels.follow_lengths(lengths, decays, rhos, 4.0, 3.9) == (1, 4.0, 4.0)
     assert kernels.follow_lengths(lengths, decays, np.array([1.0, np.nan, 1.0]), 4.0, 9.0)[0] == 1

@@ -57,7 +57,9 @@ def test_columns(form: str, n_targets: int, key: slice) -> None:
         both = batch.dense(ids)
         assert_array_equal(both[0], X[:, ids])
         assert_array_equal(both[1], X_next[:, ids])
-    assert sorted(batch.ids().tolist()) == sorted([*np.nonzero(X)[1].tolist(), *np.nonzero(X_next)[1].tolist()])
+    assert sorted(batch.ids().tolist()) == sorted(
+        [*np.nonzero(X)[1].tolist(), *np.nonzero(X_next[steps.discounts != 0.0])[1].tolist()]
+    )
     assert batch.most_active() == np.count_nonzero(X, axis=1).max(initial=0)
     part = batch.part(2, 9)
     assert_array_equal(rows_of(part.sparse()[0], part.sparse()[1], 6), X[2:9])
@@ -87,9 +89,10 @@ def test_follow_trace(form: str, lambda_: float) -> None:
     for t in steps:
         bound = t.rho * (t.trace_discount * lambda_ * bound + float(np.linalg.norm(dense(t.x))))
         bounds.append(bound)
-    step, last = batch.follow_trace(lambda_, 2.0, 1e9)
+    step, last, highest = batch.follow_trace(lambda_, 2.0, 1e9)
     assert step == -1
     assert_allclose(last, bounds[-1], rtol=1e-12)
+    assert_allclose(highest, max(2.0, *bounds), rtol=1e-12)
     limit = 0.99 * max(bounds)
     assert batch.follow_trace(lambda_, 2.0, limit)[0] == next(i for i, b in enumerate(bounds) if b > limit)
 

@@ -279,7 +279,7 @@ class TestBlocks:
             Y = np.ones((15, 2))
             block.add_to(Y, picked, M)
             assert_allclose(Y, 1.0 + unit[:, picked] @ M, rtol=1e-12, atol=1e-13)
-            block.clear()
+            block = block.emptied()
             assert block.count == 0
             assert block.dots(B).shape == (0, 4)
 
@@ -310,13 +310,13 @@ class TestBlocks:
         assert_allclose(overlaps, (S / np.linalg.norm(S, axis=0)).T @ x, rtol=1e-12, atol=1e-14)
         assert not scratch.any()
 
-    def test_a_cleared_block_starts_afresh(self) -> None:
+    def test_an_emptied_block_starts_afresh(self) -> None:
         rng = np.random.default_rng(9)
         block = sparse_block(random_S(rng, 10, 4), rng.standard_normal(10))
         U = orthonormal(rng, 10, 2)
         block.gram(10)
         block.products("factor", U)
-        block.clear()
+        block = block.emptied()
         S = random_S(rng, 10, 3)
         fresh = sparse_block(S)
         block.reserve(int(fresh.indptr[3]))

@@ -118,7 +118,7 @@ class TestReplace:
                 L, R = orthonormal(rng, left.size, kept), orthonormal(rng, right.size, kept)
                 new_sigma = np.sort(rng.random(kept))[::-1]
                 expected = (left.expand(L) * new_sigma) @ right.expand(R).T
-                factors.replace(left, L, new_sigma, right, R)
+                factors, _ = factors.replaced(left, L, new_sigma, right, R)
                 assert factors.U.shape == factors.V.shape == (n, kept)
                 assert factors.orthogonality_error() <= 1e-13
                 assert_allclose(product(factors), expected, atol=1e-13)
@@ -139,7 +139,7 @@ class TestTallFactor:
         for n in (5, 6, 7, 30, 31):
             block = sparse_block(np.zeros((n, 1)))
             basis = Extension(factor.matrix, block, np.zeros(0, dtype=np.int64), np.zeros((3, 1)), n)
-            factor.replace(basis, np.eye(3))
+            factor = factor.replaced(basis, np.eye(3))
             assert factor.matrix.shape == (n, 3)
             assert_array_equal(factor.matrix[:5], kept)
             assert not factor.matrix[5:].any()
@@ -151,14 +151,14 @@ class TestTallFactor:
         factor.load(np.ones((3, 1)))
         block = sparse_block(np.zeros((8, 1)))
         basis = Extension(factor.matrix, block, np.zeros(0, dtype=np.int64), np.zeros((1, 1)), 8)
-        factor.replace(basis, np.eye(1))
+        factor = factor.replaced(basis, np.eye(1))
         assert_array_equal(factor.matrix[:, 0], [1, 1, 1, 0, 0, 0, 0, 0])
 
     @pytest.mark.parametrize("n", [0, 1, 2047, 2048, 2049, 5000])
     def test_transform_in_slices(self, n: int) -> None:
         rng = np.random.default_rng(n)
-        for r, c in ((3, 3), (3, 1), (2, 4), (3, 0)):
-            factor, M = TallFactor(4), rng.standard_normal((r, c))
+        for r in (3, 1, 0):
+            factor, M = TallFactor(4), rng.standard_normal((r, r))
             factor.load(rng.standard_normal((n, r)))
             expected = factor.matrix @ M
             factor.transform(M)

@@ -14,6 +14,12 @@ from tlstd.linalg.recursive_system import RecursiveSystem
 from tlstd.types import FloatArray, Transition, Transitions
 
 
+def add(inverse: RecursiveInverse, z: FloatArray, d: FloatArray, weight: float) -> None:
+    """A += weight · z dᵀ, with no right-hand side."""
+    beside = np.zeros((z.size, 1)), np.zeros(1), np.ones(1)
+    inverse.update(np.zeros(z.size), z, d, weight, *beside, 1.0)
+
+
 class TestInverse:
     @pytest.mark.parametrize("diagonal", [1e-3, 1.0, 1e3])
     def test_is_the_dense_inverse(self, diagonal: float) -> None:
@@ -25,7 +31,7 @@ class TestInverse:
                 z, d, weight = rng.standard_normal(6), rng.standard_normal(6), rng.random()
                 z[rng.random(6) < 0.3] = 0.0
                 A += weight * np.outer(z, d)
-                inverse.update(z, d, weight)
+                add(inverse, z, d, weight)
                 if not inverse.healthy:
                     inverse.solve(np.ones((6, 1)), 1e-8)
             assert inverse.healthy
@@ -42,7 +48,7 @@ class TestInverse:
             bigger[: A.shape[0], : A.shape[0]] = A
             A = bigger
             z, d = rng.standard_normal(n), rng.standard_normal(n)
-            inverse.update(z, d, 0.7)
+            add(inverse, z, d, 0.7)
             A += 0.7 * np.outer(z, d)
             b = rng.standard_normal((n, 2))
             assert_allclose(inverse.A, A, rtol=1e-13)
@@ -54,9 +60,9 @@ class TestInverse:
         rng = np.random.default_rng(1)
         inverse = RecursiveInverse(1.0)
         inverse.grow(4, 1.0)
-        inverse.update(rng.standard_normal(4), rng.standard_normal(4), 1.0)
+        add(inverse, rng.standard_normal(4), rng.standard_normal(4), 1.0)
         A, b = inverse.A.copy(), rng.standard_normal((4, 1))
-        inverse.rescale(1e-50)
+        inverse.rescale(1e-50, np.zeros((4, 1)), np.ones(1))
         assert_allclose(inverse.A, 1e-50 * A)
         assert_allclose(inverse.solve(1e-50 * b, 1e-8), np.linalg.solve(A, b), rtol=1e-10)
 
@@ -70,7 +76,7 @@ class TestInverse:
             inverse.grow(n, 1.0)
             for _ in range(60):
                 x, x_next = rng.standard_normal(n), rng.standard_normal(n)
-                inverse.update(x, x - 0.9 * x_next, 1.0)
+                add(inverse, x, x - 0.9 * x_next, 1.0)
                 A += np.outer(x, x - 0.9 * x_next)
             b = rng.standard_normal((n, 2))
             expected = np.linalg.solve(A, b)
@@ -88,7 +94,7 @@ class TestInverse:
         d = rng.standard_normal(n)
         d *= (-1.0 + delta) / (d @ z)  # 1 + dᵀz = δ
         for step in range(20):
-            inverse.update(z, d, 1.0)
+            add(inverse, z, d, 1.0)
             A += np.outer(z, d)
             b = rng.standard_normal((n, 1))
             if read or step == 19:
@@ -102,11 +108,11 @@ class TestInverse:
     def test_a_singular_matrix_is_solved_with_the_cut_off(self) -> None:
         inverse = RecursiveInverse(1.0)
         inverse.grow(2, 1.0)
-        inverse.update(np.array([1.0, 0.0]), np.array([-1.0, 0.0]), 1.0)  # A = diag(0, 1)
+        add(inverse, np.array([1.0, 0.0]), np.array([-1.0, 0.0]), 1.0)  # A = diag(0, 1)
         assert not inverse.healthy
         assert_allclose(inverse.solve(np.ones((2, 1)), 1e-4), [[0.0], [1.0]], atol=1e-15)
         assert not inverse.healthy
-        inverse.update(np.array([1.0, 0.0]), np.array([0.5, 0.0]), 1.0)  # A = diag(0.5, 1)
+        add(inverse, np.array([1.0, 0.0]), np.array([0.5, 0.0]), 1.0)  # A = diag(0.5, 1)
         assert_allclose(inverse.solve(np.ones((2, 1)), 1e-4), [[2.0], [1.0]], rtol=1e-12)
         assert inverse.healthy
 
@@ -116,10 +122,10 @@ class TestInverse:
         rng = np.random.default_rng(3)
         inverse, A = RecursiveInverse(1.0), np.eye(3)
         inverse.grow(3, 1.0)
-        inverse.healthy = False
+        inverse.progress[1] = 0
         for _ in range(30):
             z, d = scale * rng.standard_normal(3), scale * rng.standard_normal(3)
-            inverse.update(z, d, 1.0)
+            add(inverse, z, d, 1.0)
             A += np.outer(z, d)
         b = A @ (1.0 / scale)[:, None]
         assert_allclose(inverse.solve(b, 1e-4)[:, 0], 1.0 / scale, rtol=1e-6)
@@ -130,7 +136,7 @@ class TestInverse:
         inverse = RecursiveInverse(1.0)
         inverse.grow(5, 1.0)
         for _ in range(30):
-            inverse.update(rng.standard_normal(5), rng.standard_normal(5), 1.0)
+            add(inverse, rng.standard_normal(5), rng.standard_normal(5), 1.0)
         b = rng.standard_normal((5, 2))
         for damage in (1e-9, 1e-4, 0.5, np.inf, np.nan):
             inverse.P[1, 2] *= 1.0 + damage

@@ -95,11 +95,25 @@ class ATD(TruncatedEstimator, SteppingEstimator):
                 value = self._weights.predict(x_ids[x], x_vals[x])
                 next_value = self._weights.predict(n_ids[x_next], n_vals[x_next]) if batch.discounts[t] else 0.0
                 delta = batch.rewards[t] + batch.discounts[t] * next_value - value
+                self._compress_if_full()  # once more if that was interrupted
                 self._system.append_one(batch.part(t, t + 1))
                 self._weights.move(alphas[t] * delta, self.eta * delta, self.rcond)
-                if self._system.is_full:
-                    self._weights.fold()
-                    self._system.compress()
+                self._compress_if_full()
+
+    def _compress_if_full(self) -> None:
+        if self._system.is_full:
+            self._weights.fold()
+            self._system.compress()
+
+    @property
+    def n_updates(self) -> int:
+        """Number of transitions learned from: those that have moved the weights."""
+        return self._weights.n_moves
+
+    def _mend(self) -> None:
+        super()._mend()
+        if self._system.n_samples > self._weights.n_moves:
+            self._system.retract()
 
     def _solve(self) -> tuple[IntArray, FloatArray]:
         return self._system.seen.ids.copy(), self._weights.dense()
@@ -113,3 +127,4 @@ class ATD(TruncatedEstimator, SteppingEstimator):
     def _restore(self, saved: Saved) -> None:
         super()._restore(saved)
         self._weights.restore(saved.part("weights"))
+        self._weights.n_moves = self._system.n_samples

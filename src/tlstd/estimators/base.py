@@ -1,17 +1,20 @@
-"""What every estimator does in the same way: checking data, caching the solution, predicting."""
+"""What every estimator does in the same way: checking data, predicting, saving, surviving interruptions."""
 
 from __future__ import annotations
 
+import copy
+import functools
 import inspect
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
 from tlstd import container, parameters
-from tlstd.errors import CapacityError, InvalidInputError, StateError, TlstdError
+from tlstd.errors import CapacityError, InvalidInputError, ReadOnlyError, StateError, TlstdError
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.types import (
     MAX_MAGNITUDE,
@@ -28,6 +31,35 @@ from tlstd.types import (
 
 MAX_DENSE_WEIGHTS = 1 << 27
 """Number of weights (1 GiB) above which ``weights`` refuses and names ``sparse_weights``."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Model = TypeVar("Model", bound="LinearEstimator")
+
+
+def guarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Make a public method of an estimator one step for other threads, and safe to be interrupted anywhere.
+
+    The model's lock is held, and until the method has returned the model counts as unfinished: whatever is called next
+    after an interruption first mends it (``_mend``). A refusal (:class:`~tlstd.TlstdError`) has changed nothing.
+    """
+
+    @functools.wraps(method)
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._lock:
+            own = self.__dict__
+            if own["_unfinished"]:
+                self._mend()
+            own["_unfinished"] = True
+            try:
+                result = method(self, *args, **kwargs)
+            except TlstdError:
+                own["_unfinished"] = False
+                raise
+            own["_unfinished"] = False
+            return result
+
+    return call
 
 
 @runtime_checkable
@@ -73,6 +105,13 @@ class LinearEstimator(ABC):
     A subclass learns from a checked batch (``_learn``) and says its weights (``_solve``); it may refuse a batch
     before anything changes (``_admit``) and answer single predictions in a cheaper way (``_predict_vector``).
 
+    Learning may be interrupted at any point (Ctrl-C, no memory left), and then the model has to be that of some prefix
+    of the batch. A ``_learn`` that only gives new values to its attributes has nothing to do for that: they get their
+    old values back. One that changes arrays in place says in ``n_updates`` how many samples these hold, counted by the
+    same kernel that changes them, and puts what is in between in order in ``_mend``.
+
+    Public methods that read or change the model are :func:`guarded`: one step for other threads.
+
     To be saved, a subclass keeps each constructor argument in an attribute of the same name (or says otherwise in
     ``_parameters`` and ``_made``), says in ``_state`` what else later results depend on, and takes it back in
     ``_restore``; its class is named in ``tlstd.estimators.registry.CLASSES``. With a part that can do both::
@@ -93,12 +132,54 @@ class LinearEstimator(ABC):
         self.n_features = parameters.integer("n_features", n_features)
         self.lambda_ = parameters.real("lambda_", lambda_, low=0.0, high=1.0)
         self.n_targets = parameters.integer("n_targets", n_targets)
-        self.n_updates = 0
+        self._n_updates = 0
         self._trace_bound = 0.0
         self._solved: tuple[IntArray, FloatArray] | None = None
+        self._reading: Any = None  # what a subclass keeps from read to read, until the next update
+        self._before: dict[str, Any] | None = None  # the attributes before what is being learned
+        self._unfinished = False
+        self._lock = threading.RLock()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_") and name in self.__dict__:
+            raise ReadOnlyError(
+                f"{name} of this {type(self).__name__} is {self.__dict__[name]!r} and cannot become {value!r}: "
+                "make a new model with other parameters"
+            )
+        super().__setattr__(name, value)
+
+    @property
+    def n_updates(self) -> int:
+        """Number of transitions learned from."""
+        return self._n_updates
+
+    # --- copies -----------------------------------------------------------------------------------------------------
+
+    def __copy__(self: Model) -> Model:
+        return copy.deepcopy(self)
+
+    def __deepcopy__(self: Model, memo: dict[int, Any]) -> Model:
+        other = type(self).__new__(type(self))
+        memo[id(self)] = other
+        other.__setstate__(copy.deepcopy(self._attributes(), memo))
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return copy.deepcopy(self._attributes())  # what is pickled later must not be changed by another thread
+
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        self.__dict__.update(attributes, _lock=threading.RLock())
+
+    def _attributes(self) -> dict[str, Any]:
+        """All attributes but the lock, of a model that is in order."""
+        with self._lock:
+            if self._unfinished:
+                self._mend()
+            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
+    @guarded
     def __repr__(self) -> str:
         arguments = []
         for name, parameter in inspect.signature(type(self)).parameters.items():
@@ -107,16 +188,19 @@ class LinearEstimator(ABC):
                 arguments.append(f"{name}={value!r}")
         return f"<{type(self).__name__}({', '.join(arguments)}), {self.n_updates:,} samples>"
 
+    @guarded
     def update(self, transition: Transition) -> None:
         """Learn from one transition."""
         if not isinstance(transition, Transition):
             raise InvalidInputError(f"update() was given {type(transition).__name__}: pass a Transition")
         self._take(transition, Batch.from_transition(transition))
 
+    @guarded
     def update_many(self, transitions: Transitions) -> None:
         """Learn from many transitions in compiled loops: the same model as calling :meth:`update` for each.
 
-        Everything is checked before anything changes.
+        Everything is checked before anything changes. Interrupted (Ctrl-C, no memory left), the model has learned from
+        some of them, the first ``n_updates`` in all, and can be used, saved and continued from there.
         """
         if not isinstance(transitions, Transitions):
             raise InvalidInputError(f"update_many() was given {type(transitions).__name__}: pass Transitions")
@@ -139,30 +223,44 @@ class LinearEstimator(ABC):
                 f"there are {data.n_targets} reward(s) a step but this model has n_targets={self.n_targets}: pass one "
                 "reward per target"
             )
-        bound = self._bounded_trace(batch, lengths)
+        bound, highest = self._bounded_trace(batch, lengths)
         self._admit(batch)
-        self._absorb(batch)
-        self._trace_bound = bound
+        self._absorb(batch, bound, highest)
 
-    def _absorb(self, batch: Batch) -> None:
-        """Learn from a batch that was admitted, and count it."""
+    def _absorb(self, batch: Batch, bound: float, highest: float) -> None:
+        """Learn from a batch that was admitted, and count it; ``bound`` and ``highest`` are the trace's, as below."""
+        own = self.__dict__
+        own.update(_solved=None, _reading=None, _trace_bound=highest)
+        own["_before"] = own.copy()
         self._learn(batch)
-        self.n_updates += len(batch)
-        self._solved = None
+        own.update(_n_updates=own["_n_updates"] + len(batch), _trace_bound=bound, _before=None)
+
+    def _mend(self) -> None:
+        """Put the model in order after an interruption, if need be more than once.
+
+        A subclass that changes anything in place, or keeps caches that are changed in place, extends this.
+        """
+        if self._before is not None:
+            self.__dict__.update(self._before, _before=None)
+        self.__dict__.update(_solved=None, _reading=None, _unfinished=False)
 
     def _longest_lambda(self) -> float:
         """λ of the longest trace that is kept."""
         return self.lambda_
 
-    def _bounded_trace(self, batch: Batch, lengths: FloatArray | None) -> float:
-        """Upper bound of the trace's length after the batch; raises where products with it could overflow."""
-        step, bound = batch.follow_trace(self._longest_lambda(), self._trace_bound, MAX_MAGNITUDE, lengths)
+    def _bounded_trace(self, batch: Batch, lengths: FloatArray | None) -> tuple[float, float]:
+        """Upper bounds of the trace's length after the batch and anywhere in it.
+
+        Raises where products with it could overflow.
+        """
+        lambda_, start = self._longest_lambda(), self._trace_bound
+        step, bound, highest = batch.follow_trace(lambda_, start, MAX_MAGNITUDE, lengths)
         if step >= 0:
             raise InvalidInputError(
                 f"with rho = {batch.rhos[step]} at step {step} of this call the eligibility trace could reach "
                 f"{bound:.1e}, over the limit of {MAX_MAGNITUDE:g}: rescale the features, clip rho or lower lambda_"
             )
-        return bound
+        return bound, highest
 
     def _refuse_dense_replacing(self, batch: Batch) -> None:
         """Raise if replacing traces would forget the past at every step."""
@@ -186,23 +284,39 @@ class LinearEstimator(ABC):
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
+    @guarded
     def save(self, path: container.Path) -> None:
         """Write the model to a file, for :func:`tlstd.load`; parameters, samples waiting in buffers and all.
 
-        A file of that name stays whole until the new one is complete and on the disk, whatever happens. A model
-        that has diverged (something is not finite) raises :class:`~tlstd.StateError`.
+        A file of that name stays whole until the new one is complete and on the disk, whatever happens. A model that
+        :func:`tlstd.load` would refuse, above all one that has diverged (something is not finite), raises
+        :class:`~tlstd.StateError`.
         """
+        parameters = self._parameters()
         state = {"n_updates": self.n_updates, "trace_bound": self._trace_bound, "model": self._state()}
-        container.write(path, type(self).__name__, self._parameters(), state)
+        contents = container.Contents(type(self).__name__, parameters, container.Saved.of(state))
+        try:
+            self._loaded(contents, self._part_classes())
+        except StateError as error:
+            raise StateError(f"it could not be loaded again ({error}): a diverged model cannot be saved") from error
+        except MemoryError:
+            pass  # no room for a second look
+        container.write(path, type(self).__name__, parameters, state)
+
+    def _part_classes(self) -> dict[str, type[LinearEstimator]]:
+        """The classes of estimators that this one is made of, by name."""
+        return {}
 
     @classmethod
     def _loaded(cls, contents: container.Contents, classes: Mapping[str, type[LinearEstimator]]) -> LinearEstimator:
         """Make a model from the contents of a file; raises StateError if they do not make one."""
         saved = contents.saved
         model = cls._fresh(contents.parameters, saved.part("model"), classes)
-        model.n_updates = saved.integer("n_updates")
+        model._n_updates = n_updates = saved.integer("n_updates")
         model._trace_bound = saved.real("trace_bound", low=0.0, high=MAX_MAGNITUDE)
         model._restore(saved.part("model"))
+        if model.n_updates != n_updates:
+            raise saved.error("model", f"has {model.n_updates} samples where the model has {n_updates} updates")
         saved.finish()
         return model
 
@@ -249,11 +363,6 @@ class LinearEstimator(ABC):
         """Take over what ``_state`` said, checked, in a fresh model; raises StateError. ``n_updates`` is known."""
         raise StateError(f"{type(self).__name__} cannot be loaded: give it the methods _state and _restore")
 
-    def _check_count(self, saved: container.Saved, n_samples: int) -> None:
-        """Raise StateError if a part of the model has seen another number of samples than the model."""
-        if n_samples != self.n_updates:
-            raise saved.error("system", f"has {n_samples} samples where the model has {self.n_updates} updates")
-
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def _solution(self) -> tuple[IntArray, FloatArray]:
@@ -265,6 +374,7 @@ class LinearEstimator(ABC):
         return self._solved
 
     @property
+    @guarded
     def weights(self) -> FloatArray:
         """The weights, (n_features,) or (n_features, n_targets); read-only, zero for features never seen."""
         if self.n_features * self.n_targets > MAX_DENSE_WEIGHTS:
@@ -279,6 +389,7 @@ class LinearEstimator(ABC):
         return weights[:, 0] if self.n_targets == 1 else weights
 
     @property
+    @guarded
     def sparse_weights(self) -> SparseVector | sp.csc_array:
         """The non-zero weights: a SparseVector, or a csc_array (n_features, n_targets) for several targets."""
         ids, values = self._solution()
@@ -292,10 +403,12 @@ class LinearEstimator(ABC):
         return SparseVector._trusted(ids[kept], values[kept, 0], self.n_features)
 
     @property
+    @guarded
     def nbytes(self) -> int:
         """Bytes held in arrays by this model, buffers and caches included."""
         return _array_bytes(self, set())
 
+    @guarded
     def predict(self, x: Any) -> Any:
         """Values of one feature vector or of every row of a matrix.
 

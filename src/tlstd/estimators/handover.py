@@ -10,11 +10,13 @@ import numpy as np
 
 from tlstd import parameters
 from tlstd.container import Saved, State
-from tlstd.errors import InvalidParameterError, StateError
+from tlstd.errors import InvalidParameterError, StateError, TlstdError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.linalg.batch import Batch
 from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray, Matrix, Vector
+
+_CHANGING = ("active", "handed_over", "_second", "_looks", "_ids", "_values")
 
 
 class Handover(LinearEstimator):
@@ -101,11 +103,26 @@ class Handover(LinearEstimator):
         self.handed_over: int | None = None
         self.active: LinearEstimator = first
         self._first, self._second = copy.deepcopy(first), second  # as it was made
+        self._kept: dict[str, Any] | None = None  # what may change while a batch reaches over the handover
         self._looks = 0
         self._ids: IntArray = np.zeros(0, dtype=np.int64)  # of the weights at the last look
         self._values: FloatArray = np.zeros((0, self.n_targets))
+        self._share_lock()
+
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        super().__setstate__(attributes)
+        self._share_lock()
+
+    def _share_lock(self) -> None:
+        """One lock for this model and its parts: somebody may hold on to ``active``."""
+        self.active._lock = self._second._lock = self._lock
 
     # --- learning ---------------------------------------------------------------------------------------------------
+
+    @property
+    def n_updates(self) -> int:
+        """Number of transitions learned from."""
+        return (self.handed_over or 0) + self.active.n_updates
 
     def _admit(self, batch: Batch) -> None:
         if self.handed_over is None:
@@ -115,26 +132,43 @@ class Handover(LinearEstimator):
 
     def _learn(self, batch: Batch) -> None:
         if self._next_look() > self.n_updates + len(batch):
-            self.active._absorb(batch)
+            self._pass_on(batch)
             return
-        before = copy.deepcopy(self.__dict__)
+        self._kept = copy.deepcopy({name: self.__dict__[name] for name in _CHANGING})
         try:
             self._learn_across(batch)
-        except BaseException:  # e.g. the second has no memory left: nothing was learned then
-            self.__dict__.update(before)
+        except TlstdError:  # e.g. the second has no memory left: nothing was learned then
+            self._put_back()
             raise
+        self._kept = None
+
+    def _pass_on(self, batch: Batch) -> None:
+        """Let the active estimator learn."""
+        self.active._absorb(batch, *self.active._bounded_trace(batch, None))
+
+    def _put_back(self) -> None:
+        if self._kept is not None:
+            self.__dict__.update(self._kept, _kept=None)
+            self._share_lock()
+
+    def _mend(self) -> None:
+        self._before = None  # the active estimator knows what was learned
+        super()._mend()
+        self._put_back()
+        self.active._mend()
+        self._second._mend()
 
     def _learn_across(self, batch: Batch) -> None:
         """Learn from a batch in which the weights of the first are looked at."""
         start = 0
         while start < len(batch):
-            stop = min(len(batch), self._next_look() - self.n_updates)
+            stop = min(len(batch), start + self._next_look() - self.n_updates)
             part = batch.part(start, stop)
             self.active._admit(part)
-            self.active._absorb(part)
+            self._pass_on(part)
             start = stop
-            if self._next_look() == self.n_updates + stop:
-                self._look(self.n_updates + stop)
+            if self._next_look() == self.n_updates:
+                self._look()
 
     def _next_look(self) -> int:
         """Number of samples at which it is next decided whether to hand over."""
@@ -143,13 +177,13 @@ class Handover(LinearEstimator):
         first = self.after or self.patience
         return first << min(self._looks, 62 - first.bit_length())
 
-    def _look(self, n_samples: int) -> None:
+    def _look(self) -> None:
         ids, values = self.active._solution()
         finite = bool((np.abs(values) <= MAX_MAGNITUDE).all())  # larger ones are on their way to infinity
         ready = self.settled is None or (self._looks > 0 and self._change(ids, values) <= self.settled)
         if finite and ready:
             self._second.start_from(self.active.sparse_weights)
-            self.active, self.handed_over = self._second, n_samples
+            self.__dict__.update(active=self._second, handed_over=self.n_updates)
             ids, values = ids[:0], values[:0]
         self._looks += 1
         if self.settled is not None:
@@ -184,6 +218,9 @@ class Handover(LinearEstimator):
             "patience": self.patience,
         }
 
+    def _part_classes(self) -> dict[str, type[LinearEstimator]]:
+        return {type(model).__name__: type(model) for model in (self._first, self._second)}
+
     @classmethod
     def _with_parts(
         cls, parameters: Mapping[str, Any], saved: Saved, classes: Mapping[str, type[LinearEstimator]]
@@ -210,7 +247,7 @@ class Handover(LinearEstimator):
         }
 
     def _restore(self, saved: Saved) -> None:
-        at = saved.integer("handed_over", low=-1, high=self.n_updates)
+        at = saved.integer("handed_over", low=-1, high=self._n_updates)
         self._looks = saved.integer("looks", high=62)
         self._ids = saved.integers("ids", None, low=0, high=self.n_features - 1)
         self._values = saved.floats("values", self._ids.size, self.n_targets)
@@ -218,10 +255,10 @@ class Handover(LinearEstimator):
             raise saved.error("ids", "are not rising")
         first = self.active
         if at >= 0:
-            self.active, self.handed_over = self._second, at
-        self.active.n_updates = self.n_updates - max(at, 0)
-        if self._next_look() <= self.n_updates:
-            raise saved.error("looks", f"is {self._looks} after {self.n_updates} updates")
+            self.__dict__.update(active=self._second, handed_over=at)
+        self.active._n_updates = self._n_updates - max(at, 0)
+        if self._next_look() <= self._n_updates:
+            raise saved.error("looks", f"is {self._looks} after {self._n_updates} updates")
         first._restore(saved.part("first"))
         self._second._restore(saved.part("second"))
 

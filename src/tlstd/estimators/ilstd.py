@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
+from tlstd.estimators.base import guarded
 from tlstd.estimators.step_sizes import StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import ilstd as kernels
@@ -114,15 +115,23 @@ class ILSTD(SteppingEstimator):
         self._n_blocks: IntArray = np.zeros(1, dtype=np.int64)
         self._listed = np.zeros(0, dtype=np.bool_)
         self._scratch: IntArray = np.zeros(0, dtype=np.int64)
+        self._progress: IntArray = np.zeros(2, dtype=np.int64)  # samples, and rows that they have reached
 
     @property
+    def n_updates(self) -> int:
+        """Number of transitions learned from."""
+        return int(self._progress[0])
+
+    @property
+    @guarded
     def n_seen(self) -> int:
         """Number of distinct features seen so far."""
         return len(self._seen)
 
+    @guarded
     def system(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """The ids of the features seen, the *summed* A (n, n) over them and μ = b - A w (n,), as copies."""
-        n, gather = self.n_seen, self._gather()
+        n, gather = len(self._seen), self._gather()
         A, history = copy.deepcopy((self._A, self._history))
         for j in range(n):
             A.make_room(n, 1)
@@ -131,20 +140,19 @@ class ILSTD(SteppingEstimator):
 
     def _begin(self, ids: IntArray, values: FloatArray) -> None:
         self._A.check(ids.size)
-        self._seen = SeenFeatures()
-        self._seen.insert(ids)
+        self._seen, self._progress = _seen(ids), np.array([0, ids.size])
         self._grow()
-        self._w[:] = 0.0
-        self._w[: ids.size] = values[:, 0]
+        w = np.zeros(self._w.size)
+        w[: ids.size] = values[:, 0]
+        self._w = w
 
     def _learn(self, batch: Batch) -> None:
         # what may still be refused comes first: a step size, then the memory
         alphas = self.step_size.values(self.n_updates + 1, len(batch))
-        n_known = self.n_seen
         x, x_next = self._make_room(batch)
         columns = np.array(batch.rewards[:, 0]), *self._discounting(batch), alphas
         moves = np.zeros(_MOVES, dtype=np.int64), np.zeros(_MOVES)
-        work = self._work(x, x_next), self._gather(), moves, np.array([self.n_updates, n_known])
+        work = self._work(x, x_next), self._gather(), moves, self._progress
         settled = np.zeros(len(self._mu), dtype=np.int64)
         step, why = 0, -1
         while why != kernels.DONE:
@@ -166,7 +174,7 @@ class ILSTD(SteppingEstimator):
             if why != kernels.DONE:
                 n_x, n_next = (int(v[0][step + 1] - v[0][step]) for v in (x, x_next))
                 if why == kernels.MORE_PAGES:
-                    self._A.make_room(self.n_seen, n_x + n_next + self.coordinates_per_step)
+                    self._A.make_room(len(self._seen), n_x + n_next + self.coordinates_per_step)
                 else:
                     self._history.make_room(n_x + PAGE * int(self._n_blocks[0]), n_x + n_next)
 
@@ -182,31 +190,37 @@ class ILSTD(SteppingEstimator):
         steps = np.concatenate([np.repeat(np.arange(len(batch)), c) for c in (counts, next_counts)])
         in_order = np.concatenate([ids, next_ids])[np.argsort(steps, kind="stable")]
         self._A.check(self._seen.count_with(in_order))
-        n_known = self.n_seen
+        n_known = len(self._seen)
         self._seen.insert(in_order)
         self._grow()
         in_rows = self._in_rows(x, picked, counts, ids), self._in_rows(x_next, next_picked, next_counts, next_ids)
         try:
-            self._A.reserve(self.n_seen, *in_rows, *self._discounting(batch), self._trace(), self._work(*in_rows))
+            self._A.reserve(len(self._seen), *in_rows, *self._discounting(batch), self._trace(), self._work(*in_rows))
         except CapacityError:
-            known = self._seen.ids[:n_known]
-            self._seen = SeenFeatures()
-            self._seen.insert(known)
+            self._seen = _seen(self._seen.ids[:n_known])
             raise
         return in_rows
 
     def _grow(self) -> None:
-        n, capacity = self.n_seen, self._w.size
+        n, capacity = len(self._seen), self._w.size
         self._A.grow(n)
         if n <= capacity:
             return
         n_blocks = -(-max(n, capacity * 3 // 2) // PAGE)
-        self._w, self._scratch = _longer(self._w, n_blocks * PAGE), _longer(self._scratch, n_blocks * PAGE)
-        self._mu, self._largest = _longer(self._mu, n_blocks), _longer(self._largest, n_blocks)
-        self._z, self._tops = _longer(self._z, n_blocks), _longer(self._tops, n_blocks)
-        self._blocks, self._listed = _longer(self._blocks, n_blocks), _longer(self._listed, n_blocks)
+        by_row, by_block = ("_w", "_scratch"), ("_mu", "_largest", "_z", "_tops", "_blocks", "_listed")
+        longer = {name: _longer(getattr(self, name), n_blocks * PAGE) for name in by_row}
+        longer |= {name: _longer(getattr(self, name), n_blocks) for name in by_block}
         self._history.grow(n_blocks * PAGE)
-        self._moved = np.append(self._moved, np.full(n_blocks * PAGE - self._moved.size, -kernels.RECENT))
+        moved = np.append(self._moved, np.full(n_blocks * PAGE - self._moved.size, -kernels.RECENT))
+        self.__dict__.update(longer, _moved=moved)
+
+    def _mend(self) -> None:
+        self._before = None  # what was learned up to now is in the arrays
+        super()._mend()
+        self._seen = _seen(self._seen.ids[: self._progress[1]])  # rows come in the order of the samples
+        self._A.mend()
+        self._grow()
+        self._scratch = np.zeros(self._scratch.size, dtype=np.int64)
 
     def _in_rows(self, csr: CSRArrays, picked: IntArray, counts: IntArray, ids: IntArray) -> CSRArrays:
         indptr = np.concatenate([[0], np.cumsum(counts)])
@@ -230,7 +244,7 @@ class ILSTD(SteppingEstimator):
         return np.zeros((n_blocks, PAGE)), np.zeros(n_blocks, dtype=np.bool_), np.zeros(n_blocks, dtype=np.int64)
 
     def _solve(self) -> tuple[IntArray, FloatArray]:
-        return self._seen.ids.copy(), self._w[: self.n_seen, None].copy()
+        return self._seen.ids.copy(), self._w[: len(self._seen), None].copy()
 
     def _predict_vector(self, x: Vector) -> FloatArray:
         indices, values = vector_arrays(x)
@@ -244,7 +258,7 @@ class ILSTD(SteppingEstimator):
             return super()._predict_matrix(X)
 
     def _state(self) -> State:
-        n = self.n_seen
+        n = len(self._seen)
         return {
             "n_samples": self.n_updates,
             "seen": self._seen.state(),
@@ -259,9 +273,9 @@ class ILSTD(SteppingEstimator):
         }
 
     def _restore(self, saved: Saved) -> None:
-        self._check_count(saved, saved.integer("n_samples"))
         self._seen.restore(saved.part("seen"), self.n_features)
-        n = self.n_seen
+        n = len(self._seen)
+        self._progress[:] = saved.integer("n_samples"), n
         self._A.restore(saved.part("A"), n)
         self._history.restore(saved.part("history"), n)
         self._grow()
@@ -278,6 +292,13 @@ class ILSTD(SteppingEstimator):
             raise saved.error("tops", "does not fit the trace")
         self._blocks[: blocks.size] = blocks
         self._n_blocks[0] = blocks.size
+
+
+def _seen(ids: IntArray) -> SeenFeatures:
+    """An index of these features, in this order."""
+    seen = SeenFeatures()
+    seen.insert(ids)
+    return seen
 
 
 def _longer(array: Array, length: int) -> Array:

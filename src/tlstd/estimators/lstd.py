@@ -7,7 +7,7 @@ from typing import Any
 from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
-from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.base import LinearEstimator, guarded
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.normal_system import NormalSystem
 from tlstd.linalg.recursive_system import RecursiveSystem
@@ -103,10 +103,17 @@ class LSTD(LinearEstimator):
             self._system = RecursiveSystem(self.n_features, initial_diagonal=self.initial_diagonal, **options)
 
     @property
+    def n_updates(self) -> int:
+        """Number of transitions learned from."""
+        return self._system.n_samples
+
+    @property
+    @guarded
     def n_seen(self) -> int:
         """Number of distinct features seen so far."""
         return len(self._system.seen)
 
+    @guarded
     def system(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """The ids of the features seen and the averaged A (n, n) and b (n, n_targets) over them, as copies."""
         A, b = self._system.averaged()
@@ -127,9 +134,12 @@ class LSTD(LinearEstimator):
         A, b = self._system.averaged()
         return ids, solve_truncated(A, b, rcond=self.rcond, tikhonov=self.tikhonov)
 
+    def _mend(self) -> None:
+        super()._mend()
+        self._system.mend()
+
     def _state(self) -> State:
         return {"system": self._system.state()}
 
     def _restore(self, saved: Saved) -> None:
         self._system.restore(saved.part("system"))
-        self._check_count(saved, self._system.n_samples)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tlstd.errors import InvalidInputError
-from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.base import LinearEstimator, guarded
 from tlstd.estimators.step_sizes import StepSize, as_schedule, plain_step_size, with_schedule
 from tlstd.types import FloatArray, IntArray, SparseVector, as_matrix, as_vector
 
@@ -22,6 +22,7 @@ class SteppingEstimator(LinearEstimator):
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
         self.step_size = as_schedule(step_size)
 
+    @guarded
     def start_from(self, weights: Any) -> None:
         """Begin at the given weights instead of zero, e.g. at another estimator's ``sparse_weights``.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.container import Saved, State
+from tlstd.estimators.base import guarded
 from tlstd.estimators.step_sizes import StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import td as kernels
@@ -48,23 +49,31 @@ class TDFamily(SteppingEstimator):
         self._table: FloatArray = np.zeros((1, 1 + self.n_targets))
         self._stamps: NDArray[np.uint8] = np.zeros(1, dtype=np.uint8)
         self._active: RowArray = np.zeros(1, dtype=np.uint32)
-        self._counts: IntArray = np.array([0, 1])
+        self._counts: IntArray = np.array([0, 1, 0])  # active features, epoch, samples
         self._epochs: FloatArray = np.zeros((1 + kernels.EPOCHS, 1 + self.n_targets))
         self._epochs[1, 0] = 1.0
         self._S: FloatArray = np.zeros(self.n_targets)
         self._scale: FloatArray = np.array([1.0, 0.0])
 
     @property
+    def n_updates(self) -> int:
+        """Number of transitions learned from."""
+        return int(self._counts[2])
+
+    @property
+    @guarded
     def n_seen(self) -> int:
         """Number of distinct features that were active at the start of a step (each has a weight)."""
         return len(self._seen)
 
     def _begin(self, ids: IntArray, values: FloatArray) -> None:
-        self._seen = FeatureRows(self.n_features)
-        self._table[:] = 0.0
-        self._seen.insert(ids)
-        self._grow()
-        self._table[self._seen.find(ids)[0], 1:] = values
+        seen = FeatureRows(self.n_features)
+        seen.insert(ids)
+        table, rows = np.zeros((1 + len(seen), 1 + self.n_targets)), np.zeros(1 + len(seen))
+        table[seen.find(ids)[0], 1:] = values
+        self.__dict__.update(
+            _seen=seen, _table=table, _stamps=rows.astype(np.uint8), _active=rows.astype(np.uint32), _is_dense=None
+        )
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
@@ -84,14 +93,14 @@ class TDFamily(SteppingEstimator):
     def _start(self, first: Batch) -> None:
         """Choose dense or sparse storage by the first sample's features, as all estimators do."""
         nnz = first.most_active()
-        self._is_dense = not self._replacing and nnz >= max(2.0, DENSE_FRACTION * self.n_features)
-        if self._is_dense:
-            self._W = np.zeros((self.n_features, self.n_targets), order="F")
-            self._W[self._seen.ids] = self._table[1 : 1 + self.n_seen, 1:]
-            self._z = np.zeros(self.n_features)
-            self._table, self._stamps, self._active = self._table[:1].copy(), self._stamps[:1], self._active[:1]
-            self._seen = FeatureRows(self.n_features)
-            self._seen.insert(np.arange(self.n_features))
+        if self._replacing or nnz < max(2.0, DENSE_FRACTION * self.n_features):
+            self._is_dense = False
+            return
+        W, seen = np.zeros((self.n_features, self.n_targets), order="F"), FeatureRows(self.n_features)
+        W[self._seen.ids] = self._table[1 : 1 + len(self._seen), 1:]
+        seen.insert(np.arange(self.n_features))
+        rows = {"_table": self._table[:1].copy(), "_stamps": self._stamps[:1], "_active": self._active[:1]}
+        self.__dict__.update(rows, _W=W, _z=np.zeros(self.n_features), _seen=seen, _is_dense=True)
 
     def _end_of_part(self, batch: Batch, start: int) -> int:
         """Up to where to hand transitions to the loops at once, so that copies of their features stay small."""
@@ -105,7 +114,8 @@ class TDFamily(SteppingEstimator):
             X, X_next = batch.dense(self._seen.ids)
             rows = next_rows = np.arange(len(batch))
         kernels.learn_dense(
-            X, rows, X_next, next_rows, steps, rewards, self._W.T, self._z, self._v_old, self._true_online
+            *(X, rows, X_next, next_rows, steps, rewards),
+            *(self._W.T, self._z, self._v_old, self._counts, self._true_online),
         )
 
     def _learn_sparse(self, batch: Batch, steps: FloatArray, rewards: FloatArray) -> None:
@@ -141,12 +151,23 @@ class TDFamily(SteppingEstimator):
 
     def _grow(self) -> None:
         """Make room for all rows."""
-        capacity, needed = self._stamps.size, 1 + self.n_seen
+        capacity, needed = self._stamps.size, 1 + len(self._seen)
         if needed > capacity:
             more = max(needed, min(capacity * 3 // 2, 1 + self.n_features)) - capacity
-            self._table = np.concatenate([self._table, np.zeros((more, 1 + self.n_targets))])
-            self._stamps = np.concatenate([self._stamps, np.zeros(more, dtype=np.uint8)])
-            self._active = np.concatenate([self._active, np.zeros(more, dtype=np.uint32)])
+            self.__dict__.update(
+                _table=np.concatenate([self._table, np.zeros((more, 1 + self.n_targets))]),
+                _stamps=np.concatenate([self._stamps, np.zeros(more, dtype=np.uint8)]),
+                _active=np.concatenate([self._active, np.zeros(more, dtype=np.uint32)]),
+            )
+
+    def _mend(self) -> None:
+        self._before = None  # what was learned up to now is in the arrays
+        super()._mend()
+        self._seen.mend()
+        if not self._is_dense:
+            self._grow()
+        if self.n_updates == 0:  # storage is chosen by the first sample
+            self._begin(*self._solve())
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
@@ -156,7 +177,7 @@ class TDFamily(SteppingEstimator):
             raise saved.error("S", "does not have n_targets entries")
 
     def _state(self) -> State:
-        n, epoch = self.n_seen, int(self._counts[1])
+        n, epoch = len(self._seen), int(self._counts[1])
         state: State = {
             "seen": self._seen.state(),
             "storage": "none" if self._is_dense is None else "dense" if self._is_dense else "sparse",
@@ -178,7 +199,8 @@ class TDFamily(SteppingEstimator):
 
     def _restore(self, saved: Saved) -> None:
         self._seen.restore(saved.part("seen"))
-        n, m = self.n_seen, self.n_targets
+        self._counts[2] = self._n_updates
+        n, m = len(self._seen), self.n_targets
         storage = saved.word("storage", ("none", "sparse", "dense"))
         dense = storage == "dense"
         if (storage == "none") != (self.n_updates == 0) or (dense and (self._replacing or n != self.n_features)):
@@ -208,7 +230,7 @@ class TDFamily(SteppingEstimator):
         if self._table[self._stamps == 0, 0].any():
             raise saved.error("y", "has entries outside active")
         self._active[: active.size] = active
-        self._counts[:] = active.size, epoch
+        self._counts[:2] = active.size, epoch
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -216,7 +238,7 @@ class TDFamily(SteppingEstimator):
         ids = self._seen.ids.copy()
         if self._is_dense:
             return ids, self._W.copy()
-        return ids, self._weights(slice(1, 1 + self.n_seen))
+        return ids, self._weights(slice(1, 1 + len(self._seen)))
 
     def _weights(self, rows: slice | RowArray) -> FloatArray:
         """W = U + y (C + D S) in some rows of sparse storage."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tlstd.estimators.base import guarded
 from tlstd.estimators.truncation import TruncatedEstimator
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.deferred import Solution
@@ -82,15 +83,16 @@ class TLSTD(TruncatedEstimator):
         self._truncate(
             rank, buffer_size=buffer_size, rcond=rcond, beta=beta, trace=trace, subspace_lambda=subspace_lambda
         )
-        self._coordinates: Solution | None = None
 
     @property
+    @guarded
     def singular_values(self) -> FloatArray:
         """The leading singular values (at most ``rank``) of the current approximation of A, in falling order."""
         if self.n_updates == 0:
             return np.zeros(0)
         return self._system.core().sigma[: self.rank].copy()
 
+    @guarded
     def factors(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """Feature ids (n,), U (n, r), σ (r,) and V (n, r): the leading ``rank`` singular triplets of A as of now.
 
@@ -104,18 +106,19 @@ class TLSTD(TruncatedEstimator):
         U, V = core.left.expand(core.L[:, : sigma.size]), core.right.expand(core.Rt[: sigma.size].T)
         return self._system.seen.ids.copy(), U, sigma, V
 
+    @guarded
     def orthogonality_error(self) -> float:
         """max(max|UᵀU - I|, max|VᵀV - I|) of the stored factors. O(seen·rank²)."""
         return self._system.factors.orthogonality_error()
 
     def _learn(self, batch: Batch) -> None:
-        self._coordinates = None
         self._system.append(batch)
 
     def _read(self) -> Solution:
-        if self._coordinates is None:
-            self._coordinates = self._system.solve(self.rcond)
-        return self._coordinates
+        if self._reading is None:
+            self._reading = self._system.solve(self.rcond)
+        solution: Solution = self._reading
+        return solution
 
     def _solve(self) -> tuple[IntArray, FloatArray]:
         if self.n_updates == 0:

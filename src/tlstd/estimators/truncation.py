@@ -5,7 +5,7 @@ from __future__ import annotations
 from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
-from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.base import LinearEstimator, guarded
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.deferred import DeferredSystem
 
@@ -36,13 +36,13 @@ class TruncatedEstimator(LinearEstimator):
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
         self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
-        self.subspace_lambda = None
         if subspace_lambda is not None:
-            self.subspace_lambda = parameters.real("subspace_lambda", subspace_lambda, low=0.0, high=1.0)
+            subspace_lambda = parameters.real("subspace_lambda", subspace_lambda, low=0.0, high=1.0)
             if self.trace == "replacing":
                 raise InvalidParameterError(
                     f'subspace_lambda is {subspace_lambda} with trace="replacing": use accumulating traces'
                 )
+        self.subspace_lambda = subspace_lambda
         short = max(SHORTEST_BUFFER, self.rank)  # a long buffer would make every read dear
         self._system = DeferredSystem(
             self.n_features,
@@ -59,6 +59,12 @@ class TruncatedEstimator(LinearEstimator):
         return max(self.lambda_, self._system.lambda_)
 
     @property
+    def n_updates(self) -> int:
+        """Number of transitions learned from."""
+        return self._system.n_samples
+
+    @property
+    @guarded
     def n_seen(self) -> int:
         """Number of distinct features seen so far (each has a row in both factors)."""
         return len(self._system.seen)
@@ -67,9 +73,12 @@ class TruncatedEstimator(LinearEstimator):
         if self.trace == "replacing":
             self._refuse_dense_replacing(batch)
 
+    def _mend(self) -> None:
+        super()._mend()
+        self._system.mend()
+
     def _state(self) -> State:
         return {"system": self._system.state()}
 
     def _restore(self, saved: Saved) -> None:
         self._system.restore(saved.part("system"))
-        self._check_count(saved, self._system.n_samples)

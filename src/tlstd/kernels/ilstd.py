@@ -345,6 +345,8 @@ def descend(w, residual, ids, count, matrix, history, gather, moved, now, moves,
     latest = history[5]
     columns, steps = moves
     n_moves = 0
+    if count == 0:
+        return
     settled[:count] = 0
     top = _highest(largest, count)
     for i in range(n_coordinates):

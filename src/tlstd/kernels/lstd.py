@@ -78,9 +78,12 @@ def accumulate_many(
 ):
     """Run :func:`advance_trace`, :func:`difference` and :func:`accumulate` over many transitions, in place.
 
-    ``rows_of_x`` and ``rows_of_next`` are the row coordinates of the CSR entries of the picked rows, in order.
+    ``rows_of_x`` and ``rows_of_next`` are the row coordinates of the CSR entries of the picked rows, in order. The last
+    of ``system`` are ``progress``, numbers of samples and of active entries, and ``scale`` with its new value: they
+    change together with A, so that an interruption finds all of it done or nothing.
     """
-    A, b, z, active, n_active, replacing = system
+    A, b, z, active, replacing, progress, scale, new_scale = system
+    n_active = progress[1]
     scratch, d_rows, d_vals = work
     p = 0
     q = 0
@@ -95,7 +98,20 @@ def accumulate_many(
         n_active = advance_trace(z, active, n_active, x_rows, x_vals, decays[t], rhos[t], replacing)
         n_d = difference(x_rows, x_vals, n_rows, x_next[2][n_start:n_stop], discounts[t], scratch, d_rows, d_vals)
         accumulate(A, b, z, active, n_active, d_rows, d_vals, n_d, rewards[t], weights[t])
-    return n_active
+    progress[0] += x_picked.size
+    progress[1] = n_active
+    scale[0] = new_scale
+
+
+@kernel
+def multiply_out(A, b, scale):
+    """A *= scale and b *= scale, which becomes 1, in place."""
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            A[i, j] *= scale[0]
+        for c in range(b.shape[1]):
+            b[i, c] *= scale[0]
+    scale[0] = 1.0
 
 
 @kernel
@@ -118,6 +134,47 @@ def subtract_outer(P, u, v, n, factor):
         if scaled != 0.0:
             for j in range(n):
                 P[i, j] -= scaled * v[j]
+
+
+@kernel
+def recursive_step(A, P, b, z, new_z, d, rewards, weight, Pz, dP, factor, largest, progress, scale, new_scale):
+    """One sample of the recursion, in place and all at once: A += ω z dᵀ, P -= factor · Pz dP, b += ω z rᵀ, z.
+
+    ``progress`` has the number of samples and whether P is followed. It is not if ``factor`` is NaN, and no longer if a
+    diagonal entry of P comes up to ``largest``.
+    """
+    n = z.size
+    for i in range(n):
+        z[i] = new_z[i]
+        scaled = weight * z[i]
+        if scaled != 0.0:
+            for j in range(n):
+                A[i, j] += scaled * d[j]
+        for c in range(rewards.size):
+            b[i, c] += scaled * rewards[c]
+    if progress[1]:
+        progress[1] = 0
+        if factor == factor:
+            subtract_outer(P, Pz, dP, n, factor)
+            progress[1] = 1
+            for i in range(n):
+                if not abs(P[i, i]) < largest:
+                    progress[1] = 0
+    progress[0] += 1
+    scale[0] = new_scale
+
+
+@kernel
+def recursive_rescale(A, P, b, factor, scale):
+    """A *= factor, P /= factor, b *= factor and the scale becomes 1, in place and all at once."""
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            A[i, j] *= factor
+            P[i, j] /= factor
+    for i in range(b.shape[0]):
+        for c in range(b.shape[1]):
+            b[i, c] *= factor
+    scale[0] = 1.0
 
 
 @kernel

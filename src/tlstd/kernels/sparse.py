@@ -128,11 +128,12 @@ def _replaced(vals, rows, start, stop, decay, rho, trace, stamps, clock):
 
 @kernel
 def append_transitions(
-    x_csr, x_picked, next_csr, next_picked, discounts, decays, rhos, seen, left, right, first, trace_state
+    x_csr, x_picked, next_csr, next_picked, discounts, decays, rhos, seen, left, right, first, trace_state, n_buffered
 ):
     """Append transitions to the two buffers: x (or x̃) on the left, d = x - γ x_next on the right; in place.
 
-    Vectors are stored in row coordinates and scaled to unit length, their lengths beside them.
+    Vectors are stored in row coordinates and scaled to unit length, their lengths beside them. ``n_buffered`` is raised
+    here only where nothing is left to be done for samples that have changed a replacing trace.
     """
     x_indptr, x_indices, x_data = x_csr
     n_indptr, n_indices, n_data = next_csr
@@ -177,35 +178,42 @@ def append_transitions(
         r_indptr[i + 1] = out
         l_norms[i] = _normalise(l_vals, start, end)
         r_norms[i] = _normalise(r_vals, r_indptr[i], out)
+    if replacing and first > 0:
+        n_buffered[0] = first + x_picked.size
 
 
 @kernel
 def trace_bound_sparse(indptr, data, picked, decays, rhos, bound, limit):
     """Follow an upper bound of the trace's length over CSR rows.
 
-    Returns the index of the first transition at which it exceeds ``limit`` (-1 if none) and the bound after the last.
+    Returns the index of the first transition at which it exceeds ``limit`` (-1 if none), the bound after the last, and
+    the highest on the way.
     """
+    highest = bound
     for t in range(picked.size):
         total = 0.0
         for e in range(indptr[picked[t]], indptr[picked[t] + 1]):
             total += data[e] * data[e]
         bound = rhos[t] * (decays[t] * bound + np.sqrt(total))
         if not bound <= limit:
-            return t, bound
-    return -1, bound
+            return t, bound, bound
+        highest = max(highest, bound)
+    return -1, bound, highest
 
 
 @kernel
 def trace_bound_dense(X, picked, decays, rhos, bound, limit):
     """As :func:`trace_bound_sparse`, over rows of a dense matrix."""
+    highest = bound
     for t in range(picked.size):
         total = 0.0
         for j in range(X.shape[1]):
             total += X[picked[t], j] * X[picked[t], j]
         bound = rhos[t] * (decays[t] * bound + np.sqrt(total))
         if not bound <= limit:
-            return t, bound
-    return -1, bound
+            return t, bound, bound
+        highest = max(highest, bound)
+    return -1, bound, highest
 
 
 @kernel

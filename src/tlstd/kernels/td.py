@@ -203,6 +203,7 @@ def learn_one(vectors, steps, rewards, lazy, v_old, replacing, true_online):
         S += (delta if true_online else alpha * delta) * P
         old = v_next
     counts[0], counts[1], scale[0], scale[1] = n_active, epoch, P, largest
+    counts[2] += first.size
     sums[0] = S
     if true_online:
         v_old[0] = old
@@ -281,10 +282,11 @@ def learn_many(vectors, steps, rewards, lazy, v_old, replacing, true_online):
             delta = rewards[t, c] + discount * v_next[c] - v[c]
             S[c] += (delta if true_online else alpha * delta) * P
     counts[0], counts[1], scale[0], scale[1] = n_active, epoch, P, largest
+    counts[2] += first.size
 
 
 @kernel
-def learn_dense(X, picked, X_next, next_picked, steps, rewards, Wt, z, v_old, true_online):
+def learn_dense(X, picked, X_next, next_picked, steps, rewards, Wt, z, v_old, counts, true_online):
     """Learn from picked rows of dense matrices with accumulating traces, in place; ``Wt`` is (m, d). O(d m) each."""
     for t in range(picked.size):
         x, x_next = X[picked[t]], X_next[next_picked[t]]
@@ -312,3 +314,4 @@ def learn_dense(X, picked, X_next, next_picked, steps, rewards, Wt, z, v_old, tr
                 step = alpha * (rewards[t, c] + discount * v_next - v)
                 for j in range(x.size):
                     w[j] += step * z[j]
+    counts[2] += picked.size

@@ -69,11 +69,13 @@ def not_repeated(rows, next_rows, out):
 @kernel
 def follow_lengths(lengths, decays, rhos, bound, limit):
     """Follow an upper bound of the trace's length, as in :func:`tlstd.kernels.sparse.trace_bound_sparse`."""
+    highest = bound
     for t in range(lengths.size):
         bound = rhos[t] * (decays[t] * bound + lengths[t])
         if not bound <= limit:
-            return t, bound
-    return -1, bound
+            return t, bound, bound
+        highest = max(highest, bound)
+    return -1, bound, highest
 
 
 @kernel

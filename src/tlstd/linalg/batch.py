@@ -98,8 +98,8 @@ class Batch:
 
     def follow_trace(
         self, lambda_: float, bound: float, limit: float, lengths: FloatArray | None = None
-    ) -> tuple[int, float]:
-        """First step at which the trace's length could exceed ``limit`` (-1 if none), and its bound afterwards.
+    ) -> tuple[int, float, float]:
+        """First step at which the trace's length could exceed ``limit`` (-1 if none), its bound after and at most.
 
         ``lengths`` are those of the vectors x, if they are known.
         """
@@ -120,9 +120,9 @@ class Batch:
         return int(checks.longest(csr[0], rows))
 
     def ids(self) -> IntArray:
-        """Feature ids of all non-zeros of both sides, with repeats."""
+        """Feature ids of all non-zeros of both sides, with repeats; those of terminal next rows do not count."""
         x, rows, x_next, next_rows = self.sparse()
-        return np.concatenate([entries(x, rows), entries(x_next, next_rows)])
+        return np.concatenate([entries(x, rows), entries(x_next, next_rows[self.discounts != 0.0])])
 
 
 def entries(csr: CSRArrays, picked: IntArray) -> IntArray:

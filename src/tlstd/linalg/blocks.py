@@ -54,18 +54,25 @@ class SparseBlock:
             size = max(used + nnz, 3 * self.rows.size // 2)
             rows, vals = np.zeros(size, dtype=np.int64), np.zeros(size)
             rows[:used], vals[:used] = self.rows[:used], self.vals[:used]
-            self.rows, self.vals = rows, vals
+            self.__dict__.update(rows=rows, vals=vals)
 
-    def clear(self) -> None:
-        """Forget all vectors; keep the memory."""
+    def emptied(self) -> SparseBlock:
+        """An empty block with the same memory; this one must not be used any more."""
+        other = SparseBlock(0)
+        other.indptr, other.rows, other.vals, other.norms = self.arrays
+        other._gram, other._same_as, other._repeats = self._gram, self._same_as, self._repeats
+        other._last, other._previous, other._owner = self._last, self._previous, self._owner
         if self._n_gram:
-            self._last[self.rows[: self.indptr[self._n_gram]]] = -1
-        self.count = self._n_gram = 0
-        self._repeats[:] = -1
-        self._n_compared = 0
-        self._products.clear()
-        self.indptr[0] = 0
-        self.head = None
+            other._last[self.rows[: self.indptr[self._n_gram]]] = -1
+        other._repeats[:] = -1
+        return other
+
+    def mend(self, count: int) -> None:
+        """Be the first ``count`` vectors, with nothing computed from them."""
+        none = np.zeros(0, dtype=np.int64)
+        self.__dict__.update(count=count, head=self.head if count else None, _gram=np.zeros((0, 0)), _n_gram=0)
+        self.__dict__.update(_last=none, _previous=none, _owner=none, _same_as=none, _repeats=none)
+        self.__dict__.update(_n_compared=0, _products={})
 
     def set_head(self, head: FloatArray) -> None:
         """Replace vector 0 by a dense one."""
@@ -181,7 +188,7 @@ class SparseBlock:
         """Make room for ``capacity`` vectors in all."""
         indptr, norms = np.zeros(capacity + 1, dtype=np.int64), np.zeros(capacity)
         indptr[: self.count + 1], norms[: self.count] = self.indptr[: self.count + 1], self.norms[: self.count]
-        self.indptr, self.norms = indptr, norms
+        self.__dict__.update(indptr=indptr, norms=norms)
 
     def state(self) -> State:
         """What :meth:`restore` takes."""
@@ -241,9 +248,15 @@ class DenseBlock:
         target /= lengths[:, None]
         self.count = stop
 
-    def clear(self) -> None:
-        """Forget all vectors; keep the memory."""
-        self.count = 0
+    def emptied(self) -> DenseBlock:
+        """An empty block with the same memory; this one must not be used any more."""
+        other = DenseBlock(0, 0)
+        other.matrix, other.norms = self.matrix, self.norms
+        return other
+
+    def mend(self, count: int) -> None:
+        """Be the first ``count`` vectors."""
+        self.count = count
 
     def set_head(self, head: FloatArray) -> None:
         """Replace vector 0."""
@@ -284,7 +297,7 @@ class DenseBlock:
         """Make room for ``capacity`` vectors in all."""
         matrix, norms = np.zeros((capacity, self.matrix.shape[1])), np.zeros(capacity)
         matrix[: self.count], norms[: self.count] = self.matrix[: self.count], self.norms[: self.count]
-        self.matrix, self.norms = matrix, norms
+        self.__dict__.update(matrix=matrix, norms=norms)
 
     def state(self) -> State:
         """What :meth:`restore` takes."""

@@ -12,6 +12,7 @@ until somebody reads the solution or the buffer is full. Rows exist only for fea
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -117,6 +118,8 @@ class DeferredSystem:
         self._decays = self._rhos = np.zeros(0)
         self._rewards: FloatArray = np.zeros((0, n_targets))
         self._has_head = False
+        self._n_buffered: IntArray = np.zeros(1, dtype=np.int64)
+        self._trace_before: tuple[FloatArray, FloatArray, FloatArray] | None = None
         self._trace: FloatArray = np.zeros(0)
         self._stamps: FloatArray = np.zeros(0)
         self._clock = np.array([1.0, 1.0])
@@ -130,8 +133,8 @@ class DeferredSystem:
 
     @property
     def n_buffered(self) -> int:
-        """Samples waiting in the buffer."""
-        return 0 if self.left is None else self.left.count
+        """Samples waiting in the buffer. This number is raised last: an interruption before that leaves no sample."""
+        return int(self._n_buffered[0])
 
     @property
     def n_samples(self) -> int:
@@ -144,6 +147,8 @@ class DeferredSystem:
         while start < len(batch):
             if self.left is None:
                 self._start_buffers(batch.part(start, start + 1))
+            if self.is_full:  # a compression was interrupted
+                self.compress()
             stop = min(len(batch), start + self._room(batch, start))
             self._fill(batch.part(start, stop))
             start = stop
@@ -156,11 +161,33 @@ class DeferredSystem:
             self._start_buffers(sample)
         self._fill(sample)
 
+    def retract(self) -> None:
+        """Take the last sample back, in place."""
+        self._n_buffered[0] -= 1
+        self.mend()
+
+    def mend(self) -> None:
+        """Put everything in order after an interruption; samples that were not counted are gone."""
+        k = self.n_buffered
+        self.__dict__.update(_core=None, _Utb=None, _chunks=None, _stepwise=None)
+        self._scratch = np.zeros(self._scratch.size)
+        self.seen.mend()
+        for block in (self.left, self.right):
+            if block is not None:
+                block.mend(k)
+        if self.projected is not None:
+            self.projected.mend(k)
+        if self.n_samples == 0:
+            self.__dict__.update(left=None, right=None, _capacity=0)
+        if self._trace_before is not None and k == 0:
+            self._trace, self._stamps, self._clock = (part.copy() for part in self._trace_before)
+        self._trace_before = None
+
     @property
     def is_full(self) -> bool:
         """Whether the buffer is to be compressed."""
         k = self.n_buffered
-        if k == self._capacity:
+        if self.left is not None and k == self._capacity:
             return True
         return self.replacing and bool((_amplification(self._decays[:k] * self._rhos[:k])[-1:] > _MOST).any())
 
@@ -186,22 +213,31 @@ class DeferredSystem:
         self._allocate(dense=not self.replacing and nnz >= max(2.0, DENSE_FRACTION * self.n_features))
 
     def _allocate(self, dense: bool) -> None:
-        size = self._capacity = self.buffer_size or default_buffer_size(self.rank, dense)
-        self._decays, self._rhos = np.zeros(size), np.zeros(size)
-        self._rewards = np.zeros((size, self._n_targets))
         if dense:
             self.seen.insert(np.arange(self.n_features))
-            self.left, self.right = DenseBlock(size, self.n_features), DenseBlock(size, self.n_features)
-        else:
-            self.left, self.right = SparseBlock(size), SparseBlock(size)
+        self.__dict__.update(self._empty_buffers(dense))
+
+    def _empty_buffers(self, dense: bool) -> dict[str, Any]:
+        """The attributes that make up an empty buffer."""
+        size = self.buffer_size or default_buffer_size(self.rank, dense)
+        blocks = [DenseBlock(size, self.n_features) if dense else SparseBlock(size) for _ in range(2)]
+        return {
+            "left": blocks[0],
+            "right": blocks[1],
+            "_capacity": size,
+            "_decays": np.zeros(size),
+            "_rhos": np.zeros(size),
+            "_rewards": np.zeros((size, self._n_targets)),
+        }
 
     def _fill(self, batch: Batch) -> None:
         assert self.left is not None and self.right is not None
         self._core = None
         if self._rhos.size < self._capacity:
             self._widen(self.left, self.right)
-        first = self.left.count
+        first = self.n_buffered
         target = slice(first, first + len(batch))
+        self._trace_before = None
         decays = batch.trace_discounts * self.lambda_
         self._decays[target], self._rhos[target], self._rewards[target] = decays, batch.rhos, batch.rewards
         if isinstance(self.left, SparseBlock):
@@ -222,6 +258,7 @@ class DeferredSystem:
             self._has_head = bool(decays[0] * batch.rhos[0] != 0.0 and self.z.any())
             if self._has_head:
                 self._set_head(decays[0], batch.rhos[0])
+        self._n_buffered[0] = target.stop
 
     def _fill_sparse(self, batch: Batch, decays: FloatArray, left: SparseBlock, right: SparseBlock) -> None:
         x, rows, x_next, next_rows = batch.sparse()
@@ -229,9 +266,11 @@ class DeferredSystem:
         left.reserve(nnz)
         right.reserve(nnz + int((x_next[0][next_rows + 1] - x_next[0][next_rows]).sum()))
         self.seen.reserve(self.seen.count_new(x, rows) + self.seen.count_new(x_next, next_rows))
-        if self.replacing and self._trace.size < self.seen.all_ids.size:
-            self._trace = _grown(self._trace, self.seen.all_ids.size)
-            self._stamps = _grown(self._stamps, self.seen.all_ids.size)
+        size = self.seen.all_ids.size
+        if self.replacing and self._trace.size < size:
+            self.__dict__.update(_trace=_grown(self._trace, size), _stamps=_grown(self._stamps, size))
+        if self.replacing and left.count == 0:  # the trace is changed in place, and the head has yet to be made
+            self._trace_before = self._trace.copy(), self._stamps.copy(), self._clock.copy()
         kernels.append_transitions(
             x,
             rows,
@@ -245,18 +284,19 @@ class DeferredSystem:
             right.arrays,
             left.count,
             (self.replacing, self._trace, self._stamps, self._clock),
+            self._n_buffered,
         )
         left.count += len(batch)
         right.count += len(batch)
 
     def _widen(self, left: SparseBlock | DenseBlock, right: SparseBlock | DenseBlock) -> None:
         """Give the buffers of a restored system their full length."""
-        self._decays, self._rhos = _grown(self._decays, self._capacity), _grown(self._rhos, self._capacity)
-        rewards = np.zeros((self._capacity, self._n_targets))
-        rewards[: left.count] = self._rewards
-        self._rewards = rewards
         left.widen(self._capacity)
         right.widen(self._capacity)
+        rewards = np.zeros((self._capacity, self._n_targets))
+        rewards[: left.count] = self._rewards[: left.count]
+        decays, rhos = _grown(self._decays, self._capacity), _grown(self._rhos, self._capacity)
+        self.__dict__.update(_rewards=rewards, _decays=decays, _rhos=rhos)
 
     def _set_head(self, decay: float, rho: float) -> None:
         """Make the block's first left vector the whole trace: z = ρ (decay z₀ + x)."""
@@ -373,24 +413,26 @@ class DeferredSystem:
         else:
             self.left.add_to(z, every, core.z_coefficients)
         z[np.abs(z) < 1e-40 * np.abs(z).max(initial=0.0)] = 0.0  # spares later steps subnormal numbers
-        kept = self._kept(core.sigma)
-        k = self.left.count
-        if self.projected is not None:
-            samples = self._rhos[:k], self._weights(k)[0], self._rewards[:k], core.decay
-            self.projected.compress(self.left, *samples, n)
-        rotations = self.factors.replace(core.left, core.L[:, :kept], core.sigma[:kept], core.right, core.Rt[:kept].T)
+        kept, k = self._kept(core.sigma), self.left.count
+        factors, rotations = self.factors.replaced(
+            core.left, core.L[:, :kept], core.sigma[:kept], core.right, core.Rt[:kept].T
+        )
+        changes: dict[str, Any] = {"factors": factors, "b": b, "z": z[:, 0], "n_compressed": self.n_compressed + k}
         if self.projected is not None and core.projection is not None:
-            self.projected.G = core.projection.G
+            G = core.projection.G
             for on_left, on_right in rotations:
-                self.projected.G = on_left @ self.projected.G @ on_right.T
-        self.b, self.z = b, z[:, 0]
-        self.n_compressed += self.left.count
-        self._core = self._Utb = self._chunks = self._stepwise = None
-        switch = self._should_switch()
-        self.left.clear()
-        self.right.clear()
-        if switch:
-            self._allocate(dense=isinstance(self.left, SparseBlock))
+                G = on_left @ G @ on_right.T
+            samples = self._rhos[:k], self._weights(k)[0], self._rewards[:k], core.decay
+            changes["projected"] = self.projected.compressed(self.left, *samples, n, G)
+        if self._should_switch():
+            dense = isinstance(self.left, SparseBlock)
+            if dense:
+                self.seen.insert(np.arange(self.n_features))
+            changes |= self._empty_buffers(dense)
+        else:
+            changes |= {"left": self.left.emptied(), "right": self.right.emptied()}
+        changes |= {"_n_buffered": np.zeros(1, dtype=np.int64), "_trace_before": None}
+        self.__dict__.update(changes, _core=None, _Utb=None, _chunks=None, _stepwise=None)  # all of it or nothing
 
     def _should_switch(self) -> bool:
         """Whether the vectors are better stored the other way: dense ones as rows, sparse ones as lists of entries."""
@@ -480,6 +522,7 @@ class DeferredSystem:
         self.b = saved.floats("b", rows, self._n_targets)
         self.z = saved.floats("z", rows)
         k = saved.integer("n_buffered")
+        self._n_buffered[0] = k
         self._decays = saved.floats("decays", k, low=0.0, high=1.0)
         self._rhos = saved.floats("rhos", k, low=0.0, high=MAX_MAGNITUDE)
         self._rewards = saved.floats("rewards", k, self._n_targets, low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE)
@@ -501,7 +544,7 @@ class DeferredSystem:
         if k + self.n_compressed == 0 or (dense and (self.replacing or n != self.n_features)):
             raise saved.error("storage", f"is {storage} with {n} of {self.n_features} features seen")
         self._capacity = self.buffer_size or default_buffer_size(self.rank, dense)
-        if k >= self._capacity:
+        if k > self._capacity:
             raise saved.error("n_buffered", f"is {k} where a buffer holds {self._capacity}")
         self._has_head = saved.flag("has_head")
         if self._has_head and not (k and self.n_compressed):

@@ -39,9 +39,9 @@ class FeatureRows:
         self.n_features = n_features
         self._count = 0
         self._ids: IntArray = np.zeros(32, dtype=np.int64)
-        self._row_of: RowArray | None = None
-        self._slots: NDArray[np.uint32] | NDArray[np.uint64] = self._empty_slots(64)
-        self._use_direct_table_if_smaller()
+        self._row_of: RowArray | None
+        self._slots: NDArray[np.uint32] | NDArray[np.uint64]
+        self._rebuild(64)
 
     def __len__(self) -> int:
         return self._count
@@ -83,21 +83,26 @@ class FeatureRows:
             grown[: self._count] = self.ids
             self._ids = grown
         if self._row_of is None and 4 * count > self._slots.size:
-            self._slots = self._empty_slots(1 << int(2 * count - 1).bit_length())
-            self._use_direct_table_if_smaller()
-            if self._row_of is None:
-                kernels.insert_hashed(self._slots, self.ids, 1)
+            self._rebuild(1 << int(2 * count - 1).bit_length())
 
     def _empty_slots(self, size: int) -> NDArray[np.uint32] | NDArray[np.uint64]:
         if self.n_features <= 1 << 32:
             return np.zeros(2 * size, dtype=np.uint32)
         return np.zeros(2 * size, dtype=np.uint64)
 
-    def _use_direct_table_if_smaller(self) -> None:
-        if self.n_features <= max(_ALWAYS_DIRECT, self._slots.nbytes // 4):
-            self._slots = self._slots[:0].copy()
-            self._row_of = np.zeros(self.n_features, dtype=np.uint32)
-            self._row_of[self.ids] = np.arange(1, self._count + 1)
+    def _rebuild(self, size: int) -> None:
+        """Make the table anew from the ids: ``size`` slots, or a place for each feature where that is smaller."""
+        slots, row_of = self._empty_slots(size), None
+        if self.n_features <= max(_ALWAYS_DIRECT, slots.nbytes // 4):
+            slots, row_of = slots[:0].copy(), np.zeros(self.n_features, dtype=np.uint32)
+            row_of[self.ids] = np.arange(1, self._count + 1)
+        else:
+            kernels.insert_hashed(slots, self.ids, 1)
+        self.__dict__.update(_slots=slots, _row_of=row_of)
+
+    def mend(self) -> None:
+        """Forget features whose insertion was interrupted."""
+        self._rebuild(max(64, self._slots.size // 2))
 
     def state(self) -> State:
         """What :meth:`restore` takes: the ids; the rest follows from them."""

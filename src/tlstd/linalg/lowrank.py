@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.linalg
 
@@ -45,32 +47,29 @@ class TallFactor:
         """The factor, (n, r); a view."""
         return self._array[: self.n_rows]
 
-    def replace(self, basis: Extension, C: FloatArray) -> None:
-        """Become the vectors with coordinates C (basis.size, c) in an extension of this factor. O(n r c), in place."""
+    def replaced(self, basis: Extension, C: FloatArray) -> TallFactor:
+        """The vectors with coordinates C (basis.size, c) in an extension of this factor, as a new one. O(n r c)."""
         on_U, on_S, on_E = basis.split(C)
-        self._grow(basis.n)
-        self.transform(on_U, basis.block.dense_part(basis.picked, on_S))
-        matrix = self.matrix
-        basis.block.add_sparse_to(matrix, basis.picked, on_S)
-        if on_E.shape[0]:
-            matrix += basis.E @ on_E
+        array, dense = np.zeros((basis.n, C.shape[1])), basis.block.dense_part(basis.picked, on_S)
+        for rows in _slices(basis.n):
+            old = self.matrix[rows]
+            np.matmul(old, on_U, out=array[rows][: old.shape[0]])
+            if dense is not None:
+                head, target = dense[0][rows], array[rows][: dense[0][rows].size]
+                kernels.add_outer(target, head, dense[1], target)
+            if on_E.shape[0]:
+                array[rows] += basis.E[rows] @ on_E
+        basis.block.add_sparse_to(array, basis.picked, on_S)
+        other = TallFactor(self.rank)
+        other.load(array)
+        return other
 
-    def transform(self, M: FloatArray, plus: tuple[FloatArray, FloatArray] | None = None) -> None:
-        """Multiply from the right by M (r, c), in slices of rows: no second tall matrix while c = r.
-
-        ``plus``: a vector (at most n entries) and the coefficients (c,) with which it is added to the columns.
-        """
-        r, c = M.shape
-        target = self._array if c == r else np.zeros((self._array.shape[0], c))
-        buffer = np.empty((min(_CHUNK, self.n_rows), c))
-        for start in range(0, self.n_rows, _CHUNK):
-            rows = slice(start, min(start + _CHUNK, self.n_rows))
-            product = np.matmul(self._array[rows], M, out=buffer[: rows.stop - start])
-            if plus is None:
-                target[rows] = product
-            else:
-                kernels.add_outer(product, plus[0][rows], plus[1], target[rows])
-        self._array = target
+    def transform(self, M: FloatArray) -> None:
+        """Multiply from the right by M (r, r), in place: no second tall matrix."""
+        buffer = np.empty((min(_CHUNK, self.n_rows), M.shape[1]))
+        for rows in _slices(self.n_rows):
+            part = self.matrix[rows]
+            part[:] = np.matmul(part, M, out=buffer[: part.shape[0]])
 
     def gram(self) -> FloatArray:
         """UᵀU."""
@@ -95,15 +94,6 @@ class TallFactor:
         self._array = np.ascontiguousarray(matrix)
         self.n_rows = matrix.shape[0]
 
-    def _grow(self, n: int) -> None:
-        if n > self._array.shape[0]:
-            # a third more than needed: few copies, and old + new + the other factor stay within 3 factors' memory
-            array = np.zeros((n + n // 3 if self.n_rows else n, self.n_columns))
-            array[: self.n_rows] = self.matrix
-            self._array = array
-        self._array[self.n_rows : n] = 0.0
-        self.n_rows = n
-
 
 class LowRank:
     """U diag(sigma) Vᵀ of rank at most ``rank``."""
@@ -124,28 +114,28 @@ class LowRank:
         """Right singular vectors, (n, r)."""
         return self.right.matrix
 
-    def replace(
+    def replaced(
         self, left: Extension, L: FloatArray, sigma: FloatArray, right: Extension, R: FloatArray
-    ) -> list[tuple[FloatArray, FloatArray]]:
-        """Become L diag(sigma) Rᵀ, given in the coordinates of extensions of U and V.
+    ) -> tuple[LowRank, list[tuple[FloatArray, FloatArray]]]:
+        """L diag(sigma) Rᵀ, given in the coordinates of extensions of U and V, as a new object.
 
-        Returns what :meth:`orthonormalise` does, if that was needed.
+        And what :meth:`orthonormalise` returned, if that was needed.
         """
-        self.left.replace(left, L)
-        self.right.replace(right, R)
-        self.sigma = sigma
-        self.doubt += max(left.orthogonality_loss(L), right.orthogonality_loss(R))
-        if self.doubt <= DOUBTFUL:
-            return []
-        self.doubt = 0.0
-        return self.orthonormalise()
+        other = LowRank(self.rank)
+        other.left, other.right = self.left.replaced(left, L), self.right.replaced(right, R)
+        other.sigma = sigma
+        other.doubt = self.doubt + max(left.orthogonality_loss(L), right.orthogonality_loss(R))
+        if other.doubt <= DOUBTFUL:
+            return other, []
+        other.doubt = 0.0
+        return other, other.orthonormalise()
 
     def orthogonality_error(self) -> float:
         """max(max|UᵀU - I|, max|VᵀV - I|). O(n r²)."""
         return max(_deviation(self.left.gram()), _deviation(self.right.gram()))
 
     def orthonormalise(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Restore orthonormal columns without changing the product U diag(sigma) Vᵀ.
+        """Restore orthonormal columns without changing the product U diag(sigma) Vᵀ, in place.
 
         A Cholesky QR of both factors (they are nearly orthonormal, so it is accurate), whose triangles are *folded
         back*: with U = Q_u R_u and V = Q_v R_v the new factors come from the SVD of R_u diag(sigma) R_vᵀ. Dropping the
@@ -188,6 +178,12 @@ class LowRank:
         self.right.load(V)
         if not self.orthogonality_error() <= BROKEN:
             raise saved.error("U", "or V does not have orthonormal columns")
+
+
+def _slices(n: int) -> Iterator[slice]:
+    """Rows 0 to n in slices that stay in the processor's cache."""
+    for start in range(0, n, _CHUNK):
+        yield slice(start, min(start + _CHUNK, n))
 
 
 def _deviation(G: FloatArray) -> float:

@@ -21,15 +21,11 @@ class MovingWeights:
 
     def __init__(self, system: DeferredSystem, n_targets: int) -> None:
         self.system = system
+        self.n_moves = 0
         self.base: FloatArray = np.zeros((0, n_targets))
-        self._clear()
-
-    def _clear(self) -> None:
-        n_targets = self.base.shape[1]
-        buffer = 0 if self.system.left is None else self.system.left.norms.size
-        self.on_V: FloatArray = np.zeros((self.system.factors.sigma.size, n_targets))
-        self.on_left: FloatArray = np.zeros((buffer, n_targets))
-        self.on_right: FloatArray = np.zeros((buffer, n_targets))
+        self.on_V: FloatArray = np.zeros((0, n_targets))
+        self.on_left: FloatArray = np.zeros((0, n_targets))
+        self.on_right: FloatArray = np.zeros((0, n_targets))
 
     def begin(self, ids: IntArray, values: FloatArray) -> None:
         """Start at weights (n, m) of the features ``ids``, before the system has seen anything."""
@@ -42,7 +38,7 @@ class MovingWeights:
         system, rows = self.system, self.system.seen.find(ids)
         out = np.zeros(self.base.shape[1])
         kernels.gather(rows, values, self.base, self.base.shape[0], self.base.shape[1], out)
-        if system.n_buffered == 0:
+        if self.on_left.shape[0] == 0:
             return out
         V = system.factors.V
         coordinates = np.zeros(V.shape[1])
@@ -55,36 +51,33 @@ class MovingWeights:
 
     def move(self, along_inverse: FloatArray, along_trace: FloatArray, rcond: float) -> None:
         """w += A⁺z along_inverseᵀ + z along_traceᵀ, both (m,), for the trace z of the system's last sample."""
-        system = self.system
-        if self.on_left.shape[0] == 0 or self.on_V.shape[0] != system.factors.sigma.size:
-            self._clear()
-        elif system.left is not None and self.on_left.shape[0] < system.left.norms.size:  # restored: no room yet
-            longer = [np.zeros((system.left.norms.size, self.base.shape[1])) for _ in range(2)]
-            for new, old in zip(longer, (self.on_left, self.on_right), strict=True):
-                new[: old.shape[0]] = old
-            self.on_left, self.on_right = longer
+        system, m = self.system, self.base.shape[1]
+        assert system.left is not None
+        size, k = system.left.norms.size, system.n_buffered
+        on_V = self.on_V if self.on_V.shape[0] else np.zeros((system.factors.sigma.size, m))
+        on_left, on_right, base = _longer(self.on_left, size), _longer(self.on_right, size), self.base
         core = system.core()
         if system.rank:
             right = core.right
-            on_V, on_D, on_E = right.split(np.outer(system.step(rcond), along_inverse))
-            self.on_V += on_V
-            self.on_right[right.picked] += on_D
-            if on_E.shape[0]:
-                self._grow()
-                self.base += right.E @ on_E
-        k = system.n_buffered
+            step_V, step_D, step_E = right.split(np.outer(system.step(rcond), along_inverse))
+            on_V = on_V + step_V
+            on_right[right.picked] += step_D
+            if step_E.shape[0]:
+                base = _longer(base, len(system.seen))
+                base += right.E @ step_E
         if isinstance(system.left, SparseBlock):
-            self.on_left[:k] += core.z_coefficients * along_trace
-        elif along_trace.any() and system.left is not None:
-            self._grow()
-            system.left.add_to(self.base, np.arange(k), core.z_coefficients * along_trace)
+            on_left[:k] += core.z_coefficients * along_trace
+        elif along_trace.any():
+            base = _longer(base, len(system.seen))
+            system.left.add_to(base, np.arange(k), core.z_coefficients * along_trace)
+        self.__dict__.update(on_V=on_V, on_left=on_left, on_right=on_right, base=base, n_moves=system.n_samples)
 
     def dense(self) -> FloatArray:
         """The weights (n, m) of the features seen. O(n r)."""
         system = self.system
         w = np.zeros((len(system.seen), self.base.shape[1]))
         w[: self.base.shape[0]] = self.base
-        if system.n_buffered:
+        if self.on_left.shape[0]:
             V, every = system.factors.V, np.arange(system.n_buffered)
             w[: V.shape[0]] += V @ self.on_V
             for block, coefficients in ((system.left, self.on_left), (system.right, self.on_right)):
@@ -94,21 +87,15 @@ class MovingWeights:
 
     def fold(self) -> None:
         """Multiply everything out into ``base``; call before the system is compressed."""
-        self.base = self.dense()
-        self.on_V = np.zeros((0, self.base.shape[1]))
-        self.on_left = self.on_right = np.zeros((0, self.base.shape[1]))
-
-    def _grow(self) -> None:
-        if self.base.shape[0] < len(self.system.seen):
-            base = np.zeros((len(self.system.seen), self.base.shape[1]))
-            base[: self.base.shape[0]] = self.base
-            self.base = base
+        none = np.zeros((0, self.base.shape[1]))
+        self.__dict__.update(base=self.dense(), on_V=none, on_left=none, on_right=none)
 
     def state(self) -> State:
         """What :meth:`restore` takes; at the end of a buffer everything is in ``base``."""
-        k = self.system.n_buffered
-        on_V = self.on_V if k else np.zeros((0, self.base.shape[1]))
-        return {"base": self.base, "on_V": on_V, "on_left": self.on_left[:k], "on_right": self.on_right[:k]}
+        k = self.system.n_buffered  # of which nothing is left in coefficients if a compression was interrupted
+        on_V = _longer(self.on_V, self.system.factors.sigma.size) if k else self.on_V
+        on_left, on_right = (_longer(array, k)[:k] for array in (self.on_left, self.on_right))
+        return {"base": self.base, "on_V": on_V, "on_left": on_left, "on_right": on_right}
 
     def restore(self, saved: Saved) -> None:
         """Take over a saved state, if it can be one of the system, which is restored before; only of fresh objects."""
@@ -119,3 +106,10 @@ class MovingWeights:
         self.base = base
         self.on_V = saved.floats("on_V", self.system.factors.sigma.size if k else 0, m)
         self.on_left, self.on_right = saved.floats("on_left", k, m), saved.floats("on_right", k, m)
+
+
+def _longer(array: FloatArray, length: int) -> FloatArray:
+    """A copy with rows of zeros appended, of at least ``length`` rows."""
+    longer = np.zeros((max(length, array.shape[0]), array.shape[1]))
+    longer[: array.shape[0]] = array
+    return longer

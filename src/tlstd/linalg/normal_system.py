@@ -45,13 +45,12 @@ class NormalSystem:
         self.n_features, self.lambda_, self.beta, self.replacing = n_features, lambda_, beta, replacing
         self.memory_limit = memory_limit
         self.seen = SeenFeatures()
-        self.scale = 1.0
-        self.n_samples = 0
+        self._scale: FloatArray = np.ones(1)
+        self._progress: IntArray = np.zeros(2, dtype=np.int64)  # samples, and active entries of the trace
         self.z: FloatArray = np.zeros(0)
         self._A: FloatArray = np.zeros((0, 0))
         self._b: FloatArray = np.zeros((0, n_targets))
         self._active: IntArray = np.zeros(0, dtype=np.int64)
-        self._n_active = 0
         self._scratch: FloatArray = np.zeros(0)
         self._is_dense: bool | None = None
         self._Z: FloatArray = np.zeros((0, 0))
@@ -64,6 +63,16 @@ class NormalSystem:
     def n(self) -> int:
         """Number of features seen."""
         return len(self.seen)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples in the system."""
+        return int(self._progress[0])
+
+    @property
+    def scale(self) -> float:
+        """What the stored sums have to be multiplied by."""
+        return float(self._scale[0])
 
     @property
     def A(self) -> FloatArray:
@@ -89,11 +98,12 @@ class NormalSystem:
     def append(self, batch: Batch) -> None:
         """Add a checked batch."""
         if self._is_dense is None:
-            self._is_dense = self._dense_for(batch)
-            if self._is_dense:
+            dense = self._dense_for(batch)
+            if dense:
                 self.seen.insert(np.arange(self.n_features))
                 self._grow()
                 self._Z, self._D = np.zeros((self._block, self.n)), np.zeros((self._block, self.n))
+            self._is_dense = dense
         decays = batch.trace_discounts * self.lambda_
         for start in range(0, len(batch), self._block):
             stop = start + self._block
@@ -108,23 +118,19 @@ class NormalSystem:
         first = batch.part(0, 1)
         return not self.replacing and first.most_active() >= max(2.0, DENSE_FRACTION * self.n_features)
 
-    def _weights(self, count: int) -> FloatArray:
-        """Weights of the next ``count`` samples against the stored, unscaled sums; moves ``scale`` on."""
-        self.n_samples += count
+    def _weights(self, count: int) -> tuple[FloatArray, float]:
+        """Weights of the next ``count`` samples against the stored, unscaled sums, and the scale after them."""
         if self.beta is None:
-            return np.ones(count)
+            return np.ones(count), 1.0
         keep = 1.0 - self.beta
         weights: FloatArray = self.beta / (self.scale * keep ** np.arange(1.0, count + 1.0))
-        self.scale *= keep**count
-        return weights
+        return weights, self.scale * keep**count
 
     def _rescale(self, count: int) -> None:
         """Multiply the scale out before ``count`` more steps could make it tiny."""
         if self.beta is not None and self.scale * (1.0 - self.beta) ** count < 1e-50:
             self._flush()
-            self._A *= self.scale
-            self._b *= self.scale
-            self.scale = 1.0
+            kernels.multiply_out(self._A, self._b, self._scale)
 
     def _append_dense(self, batch: Batch, decays: FloatArray) -> None:
         X, X_next = batch.dense(self.seen.ids)
@@ -134,11 +140,13 @@ class NormalSystem:
             self._rescale(stop - start)
             rows = slice(self._n_waiting, self._n_waiting + stop - start)
             part = slice(start, stop)
-            kernels.traces(X[part], decays[part], batch.rhos[part], self.z, self._Z[rows])
-            weights = self._weights(stop - start)
+            z = self.z.copy()
+            kernels.traces(X[part], decays[part], batch.rhos[part], z, self._Z[rows])
+            weights, scale = self._weights(stop - start)
             self._D[rows] = weights[:, None] * (X[part] - batch.discounts[part, None] * X_next[part])
-            self._b += self._Z[rows].T @ (weights[:, None] * batch.rewards[part])
-            self._n_waiting = rows.stop
+            b = self._b + self._Z[rows].T @ (weights[:, None] * batch.rewards[part])
+            progress, scales = np.array([self.n_samples + stop - start, 0]), np.array([scale])
+            self.__dict__.update(z=z, _b=b, _n_waiting=rows.stop, _progress=progress, _scale=scales)
             if self._n_waiting == self._block:
                 self._flush()
             start = stop
@@ -152,18 +160,20 @@ class NormalSystem:
     def _flush(self) -> None:
         """Add the waiting samples. Reads do not: the state must not depend on when somebody looked."""
         if self._n_waiting:
-            self._A += self._waiting()
-            self._n_waiting = 0
+            A = self._waiting()
+            A += self._A
+            self.__dict__.update(_A=A, _n_waiting=0)
 
     def _append_sparse(self, batch: Batch, decays: FloatArray) -> None:
         x, rows, x_next, next_rows = batch.sparse()
         ids, next_ids = entries(x, rows), entries(x_next, next_rows)
         self.seen.insert(ids)
-        self.seen.insert(next_ids)
+        self.seen.insert(entries(x_next, next_rows[batch.discounts != 0.0]))
         self._grow()
         self._rescale(len(batch))
         width = ids.size + next_ids.size
-        self._n_active = kernels.accumulate_many(
+        weights, scale = self._weights(len(batch))
+        kernels.accumulate_many(
             x,
             self.seen.find(ids),
             rows,
@@ -174,8 +184,8 @@ class NormalSystem:
             decays,
             batch.rhos,
             batch.rewards,
-            self._weights(len(batch)),
-            (self._A, self._b, self.z, self._active, self._n_active, self.replacing),
+            weights,
+            (self._A, self._b, self.z, self._active, self.replacing, self._progress, self._scale, scale),
             (self._scratch, np.zeros(width, dtype=np.int64), np.zeros(width)),
         )
 
@@ -188,10 +198,24 @@ class NormalSystem:
             size = max(n, min(capacity * 3 // 2, self.n_features, isqrt(self.memory_limit // 8)))
         A, b = np.zeros((size, size)), np.zeros((size, self._b.shape[1]))
         A[:capacity, :capacity], b[:capacity] = self._A, self._b
-        self._A, self._b = A, b
-        self.z = np.concatenate([self.z, np.zeros(size - self.z.size)])
-        self._active = np.concatenate([self._active, np.zeros(size - self._active.size, dtype=np.int64)])
-        self._scratch = np.zeros(size)
+        z = np.concatenate([self.z, np.zeros(size - self.z.size)])
+        active = np.concatenate([self._active, np.zeros(size - self._active.size, dtype=np.int64)])
+        self.__dict__.update(_A=A, _b=b, z=z, _active=active, _scratch=np.zeros(size))
+
+    def mend(self) -> None:
+        """Put everything in order after an interruption."""
+        self.seen.mend()
+        if self.n_samples == 0:
+            self.__init__(  # type: ignore[misc]
+                self.n_features,
+                lambda_=self.lambda_,
+                beta=self.beta,
+                replacing=self.replacing,
+                n_targets=self._b.shape[1],
+                memory_limit=self.memory_limit,
+            )
+        self._grow()
+        self._scratch = np.zeros(self._scratch.size)
 
     def state(self) -> State:
         """What :meth:`restore` takes."""
@@ -203,7 +227,7 @@ class NormalSystem:
             "A": self._A[: self.n, : self.n],
             "b": self.b,
             "z": self.z[: self.n],
-            "active": self._active[: self._n_active],
+            "active": self._active[: self._progress[1]],
             "Z": self._Z[: self._n_waiting],
             "D": self._D[: self._n_waiting],
         }
@@ -214,8 +238,8 @@ class NormalSystem:
         n = self.n
         storage = saved.word("storage", ("none", "sparse", "dense"))
         self._is_dense = None if storage == "none" else storage == "dense"
-        self.scale = saved.real("scale", low=1e-51 if self.beta is not None else 1.0, high=1.0)
-        self.n_samples = saved.integer("n_samples", low=int(storage != "none"))
+        self._scale = np.array([saved.real("scale", low=1e-51 if self.beta is not None else 1.0, high=1.0)])
+        self._progress[0] = saved.integer("n_samples", low=int(storage != "none"))
         dense = storage == "dense"
         if (storage == "none" and self.n_samples + n) or (dense and (self.replacing or n < self.n_features)):
             raise saved.error("storage", f"is {storage} with {n} of {self.n_features} features seen")
@@ -236,7 +260,7 @@ class NormalSystem:
         if not self._is_dense and self.z[off].any():
             raise saved.error("z", "has entries outside active")
         self._active = np.zeros(self.n, dtype=np.int64)
-        self._n_active = active.size
+        self._progress[1] = active.size
         self._active[: active.size] = active
 
     def _restore_waiting(self, saved: Saved) -> None:

@@ -106,8 +106,14 @@ class PagedColumns:
             if not self.pages.flags.owndata:  # unpickled
                 self.pages = self.pages.copy()
             length = max(needed, len(self.pages) * 5 // 4)
+            self.peaks = np.append(self.peaks, np.zeros(max(0, length - self.peaks.size)))
             self.pages.resize((length, PAGE), refcheck=False)
-            self.peaks = np.append(self.peaks, np.zeros(length - self.peaks.size))
+
+    def mend(self) -> None:
+        """Forget what was reserved but not written: after an interruption part of it belongs to no sample."""
+        self.table[self.table < 0] = 0
+        self.n_reserved = int(self.counts[0]) - 1
+        self.counts[1] = 0
 
     def toarray(self, n: int) -> FloatArray:
         """The first n rows and columns as a dense (n, n) array."""

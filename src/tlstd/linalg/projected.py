@@ -54,13 +54,12 @@ class ProjectedSystem:
 
     def begin(self, x: FloatArray, decay: float, rho: float, size: int) -> None:
         """Start a buffer of ``size`` samples whose first features are x, with γλ₂ = ``decay``."""
-        self._decays = np.zeros(size)
         trace = rho * x
         trace[: self.z.size] += rho * decay * self.z
-        self._beside = np.zeros((x.size, self.b.shape[1] + 1))
-        self._beside[: self.b.shape[0], :-1] = self.b
-        self._beside[:, -1] = trace
-        self._on_U = None
+        beside = np.zeros((x.size, self.b.shape[1] + 1))
+        beside[: self.b.shape[0], :-1] = self.b
+        beside[:, -1] = trace
+        self.__dict__.update(_decays=np.zeros(size), _beside=beside, _on_U=None)
 
     def fill(self, first: int, decays: FloatArray) -> None:
         """Take in the γλ₂ of the buffer's samples from ``first`` on."""
@@ -96,10 +95,17 @@ class ProjectedSystem:
         h = decay * (L.T @ beside[:, :-1]) + along_L.T @ rewards
         return Projection(G, h)
 
-    def compress(
-        self, block: Block, rhos: FloatArray, weights: FloatArray, rewards: FloatArray, decay: float, n: int
-    ) -> None:
-        """Take the buffer's share of b₂ and of the trace in, over n rows."""
+    def compressed(
+        self,
+        block: Block,
+        rhos: FloatArray,
+        weights: FloatArray,
+        rewards: FloatArray,
+        decay: float,
+        n: int,
+        G: FloatArray,
+    ) -> ProjectedSystem:
+        """A new object with this G and with the buffer's share of b₂ and of the trace taken in, over n rows."""
         k, m = rhos.size, self.b.shape[1]
         shares = np.zeros((k, m + 1))  # of the first trace and of the further vectors
         shares[:, :m] = weights[:, None] * rewards
@@ -112,8 +118,16 @@ class ProjectedSystem:
         new[:rows, :m] += decay * self._beside[:, :m]
         block.add_to(new, np.arange(1, k), shares[1:])
         new[np.abs(new) < 1e-40 * np.abs(new).max(axis=0, initial=0.0)] = 0.0  # spares later steps subnormal numbers
-        self.b, self.z = np.ascontiguousarray(new[:, :m]), new[:, m].copy()
-        self._rest()
+        other = ProjectedSystem(self.lambda_, m)
+        other.G, other.b, other.z = G, np.ascontiguousarray(new[:, :m]), new[:, m].copy()
+        other._rest()
+        return other
+
+    def mend(self, n_buffered: int) -> None:
+        """Put everything in order after an interruption, with so many samples in the buffer."""
+        self._on_U = None
+        if n_buffered == 0:
+            self._rest()
 
     def _rest(self) -> None:
         """No buffer, no trace into it."""

@@ -7,7 +7,7 @@ import numpy as np
 from tlstd.container import Saved, State
 from tlstd.kernels import lstd as kernels
 from tlstd.linalg.svd import EPS, solve_truncated
-from tlstd.types import FloatArray
+from tlstd.types import FloatArray, IntArray
 
 SMALLEST_DENOMINATOR = 1e-6
 """Relative size of 1 + ω dᵀPz below which A is taken to pass through a singular matrix."""
@@ -40,9 +40,14 @@ class RecursiveInverse:
     def __init__(self, initial_diagonal: float) -> None:
         self.initial_diagonal = initial_diagonal
         self.n = 0
-        self.healthy = True
+        self.progress: IntArray = np.array([0, 1])  # samples, and whether P is followed
         self._A: FloatArray = np.zeros((0, 0))
         self._P: FloatArray = np.zeros((0, 0))
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the recursion goes on."""
+        return bool(self.progress[1])
 
     @property
     def A(self) -> FloatArray:
@@ -58,39 +63,47 @@ class RecursiveInverse:
         """Extend to n features; the new ones start with ``initial_diagonal`` in units of ``scale``."""
         if n <= self.n:
             return
-        if n > self._A.shape[0]:
+        A, P = self._A, self._P
+        if n > A.shape[0]:
             size = n if self.n == 0 else max(n, self.n * 3 // 2)
-            for name in ("_A", "_P"):
-                array = np.zeros((size, size))
-                array[: self.n, : self.n] = getattr(self, name)[: self.n, : self.n]
-                setattr(self, name, array)
+            A, P = np.zeros((size, size)), np.zeros((size, size))
+            A[: self.n, : self.n], P[: self.n, : self.n] = self.A, self.P
         new = range(self.n, n)
-        self._A[new, new] = self.initial_diagonal / scale
-        self._P[new, new] = scale / self.initial_diagonal
-        self.n = n
+        A[new, new] = self.initial_diagonal / scale
+        P[new, new] = scale / self.initial_diagonal
+        self.__dict__.update(_A=A, _P=P, n=n)
 
-    def rescale(self, factor: float) -> None:
-        """Multiply A by ``factor``, in place."""
-        self._A *= factor
+    def rescale(self, factor: float, b: FloatArray, scale: FloatArray) -> None:
+        """Multiply A and b by ``factor``, in place; ``scale`` becomes 1."""
+        kernels.recursive_rescale(self._A, self._P, b, factor, scale)
+
+    def update(
+        self,
+        z: FloatArray,
+        new_z: FloatArray,
+        d: FloatArray,
+        weight: float,
+        b: FloatArray,
+        rewards: FloatArray,
+        scale: FloatArray,
+        new_scale: float,
+    ) -> None:
+        """A += weight · z dᵀ and b += weight · z rᵀ for z = ``new_z``; z and scale become the new ones.
+
+        In place, and all of it or nothing.
+        """
+        factor, Pz, dP = np.nan, d, d
         if self.healthy:
-            self._P /= factor
-
-    def update(self, z: FloatArray, d: FloatArray, weight: float) -> None:
-        """A += weight · z dᵀ for dense z and d of n entries."""
-        rows = np.flatnonzero(z)
-        self._A[rows, : self.n] += np.multiply.outer(weight * z[rows], d)
-        if not self.healthy:
-            return
-        with np.errstate(over="ignore", invalid="ignore"):
-            Pz, dP = self.P @ z, d @ self.P
-            change = float(weight * (d @ Pz))
-        denominator = 1.0 + change
-        if not abs(denominator) > SMALLEST_DENOMINATOR * max(1.0, abs(change)):
-            self.healthy = False
-            return
-        kernels.subtract_outer(self._P, Pz, dP, self.n, weight / denominator)
-        if not np.abs(self.P.diagonal()).max(initial=0.0) < LARGEST_ENTRY:
-            self.healthy = False
+            with np.errstate(over="ignore", invalid="ignore"):
+                Pz, dP = self.P @ new_z, d @ self.P
+                change = float(weight * (d @ Pz))
+            denominator = 1.0 + change
+            if abs(denominator) > SMALLEST_DENOMINATOR * max(1.0, abs(change)):
+                factor = weight / denominator
+        kernels.recursive_step(
+            *(self._A, self._P, b, z, new_z, d, rewards, weight),
+            *(Pz, dP, factor, LARGEST_ENTRY, self.progress, scale, new_scale),
+        )
 
     def solve(self, b: FloatArray, rcond: float) -> FloatArray:
         """A⁻¹ b, (n, m). A suspended recursion is resumed if A allows, else A is solved with the cut-off ``rcond``."""
@@ -101,7 +114,7 @@ class RecursiveInverse:
                 w = self._refined(b)
                 if w is not None:
                     return w
-                self.healthy = False
+                self.progress[1] = 0
         return solve_truncated(self.A, b, rcond=rcond)
 
     def _refined(self, b: FloatArray) -> FloatArray | None:
@@ -143,7 +156,7 @@ class RecursiveInverse:
             P /= column_scale[:, None]
             P /= row_scale
             self._P[: self.n, : self.n] = P
-            self.healthy = True
+            self.progress[1] = 1
 
     def state(self) -> State:
         """What :meth:`restore` takes; a suspended P is not worth keeping."""
@@ -158,7 +171,8 @@ class RecursiveInverse:
 
     def restore(self, saved: Saved, n: int) -> None:
         """Take over a saved state, if it can be one of n features; only of fresh objects."""
-        self.n, self.healthy = n, saved.flag("healthy")
+        self.n = n
+        self.progress[1] = saved.flag("healthy")
         size = n if self.healthy else 0
         A, P = saved.floats("A", n, n), saved.floats("P", size, size)
         capacity = saved.integer("capacity", low=n, high=max(n, n * 3 // 2))

@@ -33,10 +33,19 @@ class RecursiveSystem:
         self.memory_limit = memory_limit
         self.seen = SeenFeatures()
         self.inverse = RecursiveInverse(initial_diagonal)
-        self.scale = 1.0
-        self.n_samples = 0
+        self._scale: FloatArray = np.ones(1)
         self.z: FloatArray = np.zeros(0)
         self.b: FloatArray = np.zeros((0, n_targets))
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples in the system."""
+        return int(self.inverse.progress[0])
+
+    @property
+    def scale(self) -> float:
+        """What the stored sums have to be multiplied by."""
+        return float(self._scale[0])
 
     def check_capacity(self, batch: Batch) -> None:
         """Raise :class:`CapacityError` if the batch would make the system too large."""
@@ -48,39 +57,53 @@ class RecursiveSystem:
         for t, (row, next_row) in enumerate(zip(rows, next_rows, strict=True)):
             x = slice(x_indptr[row], x_indptr[row + 1])
             x_next = slice(n_indptr[next_row], n_indptr[next_row + 1])
+            if batch.discounts[t] == 0.0:
+                x_next = slice(0, 0)
             self.seen.insert(x_ids[x])
             self.seen.insert(n_ids[x_next])
             self._grow()
             at = self.seen.find(x_ids[x])
-            self.z *= batch.rhos[t] * batch.trace_discounts[t] * self.lambda_
+            z = self.z * (batch.rhos[t] * batch.trace_discounts[t] * self.lambda_)
             if self.replacing:
-                self.z[at] = 0.0
-            self.z[at] += batch.rhos[t] * x_vals[x]
-            self.z[np.abs(self.z) < 1e-300] = 0.0
-            d = np.zeros(self.z.size)
+                z[at] = 0.0
+            z[at] += batch.rhos[t] * x_vals[x]
+            z[np.abs(z) < 1e-300] = 0.0
+            d = np.zeros(z.size)
             d[at] = x_vals[x]
             d[self.seen.find(n_ids[x_next])] -= batch.discounts[t] * n_vals[x_next]
-            self._add(d, batch.rewards[t])
+            self._add(z, d, batch.rewards[t])
 
     def _grow(self) -> None:
         n = len(self.seen)
         if n > self.z.size:
             self.inverse.grow(n, self.scale)
-            self.b = np.concatenate([self.b, np.zeros((n - self.z.size, self.b.shape[1]))])
-            self.z = np.concatenate([self.z, np.zeros(n - self.z.size)])
+            b = np.concatenate([self.b, np.zeros((n - self.z.size, self.b.shape[1]))])
+            self.__dict__.update(b=b, z=np.concatenate([self.z, np.zeros(n - self.z.size)]))
 
-    def _add(self, d: FloatArray, rewards: FloatArray) -> None:
-        weight = 1.0
+    def _add(self, z: FloatArray, d: FloatArray, rewards: FloatArray) -> None:
+        weight = scale = 1.0
         if self.beta is not None:
-            self.scale *= 1.0 - self.beta
-            if self.scale < 1e-50:
-                self.inverse.rescale(self.scale)
-                self.b *= self.scale
-                self.scale = 1.0
-            weight = self.beta / self.scale
-        self.inverse.update(self.z, d, weight)
-        self.b += np.multiply.outer(weight * self.z, rewards)
-        self.n_samples += 1
+            scale = self.scale * (1.0 - self.beta)
+            if scale < 1e-50:
+                self.inverse.rescale(self.scale, self.b, self._scale)
+                scale = 1.0 - self.beta
+            weight = self.beta / scale
+        self.inverse.update(self.z, z, d, weight, self.b, np.array(rewards), self._scale, scale)
+
+    def mend(self) -> None:
+        """Put everything in order after an interruption."""
+        self.seen.mend()
+        if self.n_samples == 0:
+            self.__init__(  # type: ignore[misc]
+                self.n_features,
+                lambda_=self.lambda_,
+                beta=self.beta,
+                replacing=self.replacing,
+                n_targets=self.b.shape[1],
+                memory_limit=self.memory_limit,
+                initial_diagonal=self.inverse.initial_diagonal,
+            )
+        self._grow()
 
     def averaged(self) -> tuple[FloatArray, FloatArray]:
         """A (with its initial diagonal) and b, averaged over the samples or exponentially weighted."""
@@ -107,8 +130,8 @@ class RecursiveSystem:
         self.seen.restore(saved.part("seen"), self.n_features)
         n = len(self.seen)
         self.inverse.restore(saved.part("inverse"), n)
-        self.scale = saved.real("scale", low=1e-50 if self.beta is not None else 1.0, high=1.0)
-        self.n_samples = saved.integer("n_samples")
+        self._scale = np.array([saved.real("scale", low=1e-50 if self.beta is not None else 1.0, high=1.0)])
+        self.inverse.progress[0] = saved.integer("n_samples")
         self.z = saved.floats("z", n)
         self.b = saved.floats("b", n, self.b.shape[1])
         if n and not self.n_samples:

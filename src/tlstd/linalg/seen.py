@@ -52,10 +52,17 @@ class SeenFeatures:
             grown[: len(self)] = self.ids
             self.all_ids = grown
         if 2 * needed > self.keys.size:
-            size = 1 << int(2 * needed - 1).bit_length()
-            self.keys = np.full(size, -1, dtype=np.int64)
-            self.table_rows = np.zeros(size, dtype=np.int64)
-            kernels.insert_ids(self.keys, self.table_rows, np.empty_like(self.all_ids), 0, self.ids)
+            self._rebuild(1 << int(2 * needed - 1).bit_length())
+
+    def _rebuild(self, size: int) -> None:
+        """Make the table anew, with ``size`` places, from the ids."""
+        keys, table_rows = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        kernels.insert_ids(keys, table_rows, np.empty_like(self.all_ids), 0, self.ids)
+        self.__dict__.update(keys=keys, table_rows=table_rows)
+
+    def mend(self) -> None:
+        """Forget features whose insertion was interrupted."""
+        self._rebuild(self.keys.size)
 
     def count_new(self, csr: tuple[IntArray, IntArray, FloatArray], picked: IntArray) -> int:
         """Upper bound on the features without a row in the picked rows of CSR arrays."""

@@ -45,15 +45,14 @@ class StepHistory:
 
     def grow(self, n: int) -> None:
         """Make room for n columns."""
-        self.latest = np.append(self.latest, np.full(n - self.latest.size, -1))
+        self.latest = np.append(self.latest, np.full(max(0, n - self.latest.size), -1))
 
     def make_room(self, n_entries: int, n_notes: int) -> None:
         """Make room for a further step with ``n_entries`` of x and ``n_notes`` notes."""
         n_steps, used = int(self.sizes[0]), int(self.starts[self.sizes[0]])
-        self.starts, self.decays = _room(self.starts, n_steps + 2), _room(self.decays, n_steps + 2)
-        self.x_rows, self.x_vals = (_room(a, used + n_entries) for a in (self.x_rows, self.x_vals))
-        notes = (_room(a, int(self.sizes[1]) + n_notes) for a in self._notes)
-        self.earlier, self.steps, self.columns, self.d_vals = notes
+        needed = {"starts": n_steps + 2, "decays": n_steps + 2, "x_rows": used + n_entries, "x_vals": used + n_entries}
+        needed |= dict.fromkeys(("earlier", "steps", "columns", "d_vals"), int(self.sizes[1]) + n_notes)
+        self.__dict__.update({name: _room(getattr(self, name), length) for name, length in needed.items()})
 
     def state(self) -> State:
         """What :meth:`restore` takes: the lists of notes follow from their columns."""
@@ -83,6 +82,10 @@ class StepHistory:
             saved.integers("steps", columns.size, low=0, high=n_steps - 1),
             saved.floats("d_values", columns.size),
         )
+        if n <= kernels.SMALL and n_steps + columns.size + used > 1:
+            raise saved.error("starts", f"has {n_steps} steps where {n} features need no history")
+        if (np.diff(steps) < 0).any():
+            raise saved.error("steps", "does not rise")
         self.grow(n)
         self.sizes = np.array([n_steps, columns.size])
         self.starts, self.x_rows, self.x_vals = starts.copy(), x_rows.copy(), x_vals.copy()
