@@ -110,7 +110,7 @@ class LinearEstimator(ABC):
     old values back. One that changes arrays in place says in ``n_updates`` how many samples these hold, counted by the
     same kernel that changes them, and puts what is in between in order in ``_mend``.
 
-    Public methods that read or change the model are :func:`guarded`: one step for other threads.
+    Public methods that read or change the model are ``guarded``: one step for other threads.
 
     To be saved, a subclass keeps each constructor argument in an attribute of the same name (or says otherwise in
     ``_parameters`` and ``_made``), says in ``_state`` what else later results depend on, and takes it back in
