@@ -96,7 +96,7 @@ def choose(
       value there is that of a reference, fitted to the other folds and the same for every candidate: LSTD, or, beyond
       2,000 features seen, t-LSTD.
     - Off-policy G_t = ρ_t (r_{t+1} + γ_{t+1} G_{t+1}) + (1 - ρ_t) v₀(x_t) with the reference's values v₀.
-    - If the states, counted by their ratios and weights, are worth fewer than 50 equal ones, or come from fewer than 4
+    - If the states, counted by their ratios and weights, are worth fewer than 100 equal ones, or come from fewer than 4
       episodes or blocks, nothing is chosen: ``value`` is ``otherwise``.
     - If the estimators have a ``beta``, errors count by the weights (1 - β)^(age in samples).
 

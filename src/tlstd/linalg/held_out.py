@@ -33,7 +33,7 @@ BLOCK_HORIZONS = 5
 """Horizons (steps until a return's tail weighs ``LARGEST_TAIL``) that a block should have."""
 FEWEST_BLOCKS, MOST_BLOCKS = 2, 10
 """Blocks per fold of a stream without episodes: as many as ``BLOCK_HORIZONS`` allows, within these limits."""
-FEWEST_EFFECTIVE = 50.0
+FEWEST_EFFECTIVE = 100.0
 """States, counted by their weights and ratios, below which nothing is chosen."""
 FEWEST_GROUPS = 4
 """Episodes or blocks below which nothing is chosen."""
@@ -145,6 +145,7 @@ def make_folds(
     n_blocks = 0
     for start, size in zip(starts[long].tolist(), lengths[long].tolist(), strict=True):
         pieces = math.ceil(size / length)
+        pieces -= pieces % folds if pieces >= 2 * folds else 0  # the same number for each fold
         cut[start + np.arange(pieces) * size // pieces] = True
         n_blocks += pieces
     group = np.cumsum(cut) - 1
