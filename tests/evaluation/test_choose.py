@@ -292,6 +292,8 @@ def test_edges_are_pointed_out() -> None:
     assert choice.value == 3e-3
     assert "The best is the last candidate" in choice.note
     assert "The best" not in choose(lambda a: TD(80, step_size=a, lambda_=0.8), [1e-4, 3e-3, 0.3], steps).note
+    words = {"slow": 1e-5, "slower": 1e-4, "good": 3e-3}
+    assert "The best" not in choose(lambda a: TD(80, step_size=words[a], lambda_=0.8), words, steps).note
 
 
 def test_plot() -> None:

@@ -188,7 +188,8 @@ def _note(
     parts = [f"{what} of {n_scored:,} states, {folds}."]
     if failures:
         parts.append("Failed: " + "; ".join(f"{candidates[i]!r} ({why})" for i, why in sorted(failures.items())) + ".")
-    if len(candidates) > 2 and best in (0, len(candidates) - 1):
+    ordered = all(isinstance(value, (int, float, np.number)) for value in candidates)
+    if ordered and len(candidates) > 2 and best in (0, len(candidates) - 1):
         parts.append(f"The best is the {'last' if best else 'first'} candidate: others beyond it may be better.")
     return " ".join(parts)
 
