@@ -1,16 +1,18 @@
 """Error against rank on Mountain Car, and what ``tlstd inspect`` would advise: the table of ``docs/state.md``.
 
-uv run python benchmarks/rank_advice.py        # ten seconds
+uv run python benchmarks/rank_advice.py        # a minute
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 
 from tlstd import LSTD, RBF, TLSTD, FeatureMap, TileCoder
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.base import LinearEstimator
-from tlstd.evaluation import true_values
+from tlstd.evaluation import choose, true_values
 from tlstd.inspection import examine
 from tlstd.streams import record
 
@@ -41,10 +43,18 @@ def main() -> None:
             found = examine(model).factors
             assert found is not None
             facts.append(f"{found.effective_rank}, {found.n_inverted}")
-            advice.append(found.advice.verdict + (f" to {found.advice.rank}" if found.advice.rank != rank else ""))
+            advice.append(
+                found.advice.verdict + (f" to {found.advice.rank}" if found.advice.verdict == "lower" else "")
+            )
+        choice = choose(
+            lambda rank, d=features.n_features, lambda_=lambda_: TLSTD(d, rank, lambda_=lambda_), RANKS, stream
+        )  # type: ignore[misc]
+        scores = [f"{np.sqrt(score):.2f}" for score in choice.scores]
+        scores[RANKS.index(choice.value)] += ", chosen"
         full = LSTD(features.n_features, lambda_=lambda_)
         full.update_many(stream)
         print(f"| {name} | {' | '.join(errors)} | {rmse(full)} |")
+        print(f"| held out | {' | '.join(scores)} | |")
         print(f"| effective rank, used | {' | '.join(facts)} | |\n| advice | {' | '.join(advice)} | |")
 
 

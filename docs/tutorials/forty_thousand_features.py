@@ -138,7 +138,7 @@ from tlstd.inspection import examine
 for rank, model in truncated.items():
     factors = examine(model).factors
     ratio = factors.singular_values[-1] / factors.singular_values[0]
-    print(f"rank {rank}: the smallest of its singular values is {ratio:.3f} of the largest. {factors.advice.verdict}")
+    print(f"rank {rank}: the smallest of its singular values is {ratio:.3f} of the largest")
 
 # %%
 figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained", num="Singular values at rank 200")

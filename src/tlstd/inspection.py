@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 """Version of what :meth:`Inspection.plain` returns: raised when a key changes its meaning or goes, not for new ones."""
 TOLERATED = 2.0
-"""How far above the cut-off the smallest kept singular value may lie before a larger rank is advised."""
+"""How far above the cut-off the smallest kept singular value may lie before a larger rank is worth a try."""
 SLACK = 1.1
 """Rank that is kept per singular value inverted when a smaller one is advised: truncation needs a little room."""
 WORTHWHILE = 0.8
@@ -45,7 +45,8 @@ SAMPLES_PER_RANK = 10
 class Advice:
     """What to do about the rank.
 
-    ``verdict`` is "raise", "lower", "keep" or "undecided"; ``rank`` the one to try next, None if undecided.
+    ``verdict`` is "lower", "keep" or "undecided"; ``rank`` the one to use, None if undecided. No spectrum says "raise":
+    whether more directions help or fit noise is decided by data (:func:`tlstd.evaluation.choose`).
     """
 
     verdict: str
@@ -154,8 +155,8 @@ def examine(model: LinearEstimator, *, path: str | None = None, file_bytes: int 
     >>> found = examine(model)
     >>> found.n_updates, found.n_seen, found.factors.singular_values.size
     (1000, 4, 2)
-    >>> found.factors.advice.verdict, found.factors.advice.rank
-    ('raise', 4)
+    >>> found.factors.advice.verdict
+    'undecided'
     """
     memory = model.nbytes  # before anything is read, which leaves caches
     part = model.active if isinstance(model, Handover) else model
@@ -195,7 +196,7 @@ def _factors(model: TruncatedEstimator) -> Factors:
         n_updates=model.n_updates,
         subspace=model.subspace_lambda is not None,
     )
-    if isinstance(model, ATD) and model.eta > 0.0 and advice.verdict == "raise":
+    if isinstance(model, ATD) and model.eta > 0.0 and 0 < sigma.size == model.rank and advice.verdict == "undecided":
         more = " (The TD part learns the rest, at its own pace.)"
         advice = Advice(advice.verdict, advice.rank, advice.reason + more)
     return Factors(
@@ -215,18 +216,18 @@ def advise(
 ) -> Advice:
     """Say what the spectrum says about the rank; ``docs/state.md`` has the rule with what it was measured on.
 
-    The solution inverts the singular values above ``rcond`` times the largest. If the smallest one that the rank keeps
-    is far above that, the rank cuts off some that would be used; if many are at or below, a smaller rank gives the same
-    solution. The *weight* of the singular values takes no part: those with little of it matter (the measurements say
-    how much).
+    The solution inverts the singular values above ``rcond`` times the largest. If many are at or below that, a smaller
+    rank gives the same solution. If the smallest one that the rank keeps is far above it, the rank leaves out some that
+    LSTD would use; whether these carry values or noise the spectrum cannot tell, so nothing is advised. The *weight* of
+    the singular values takes no part: those with little of it matter (the measurements say how much).
 
     Example
     -------
     >>> falling = 0.5 ** np.arange(40.0)
     >>> advise(falling, rank=40, rcond=1e-3, n_seen=1000, n_updates=9000).rank
     11
-    >>> advise(falling[:5], rank=5, rcond=1e-3, n_seen=1000, n_updates=9000).rank
-    10
+    >>> advise(falling[:5], rank=5, rcond=1e-3, n_seen=1000, n_updates=9000).verdict
+    'undecided'
     >>> advise(falling[:10], rank=10, rcond=1e-3, n_seen=1000, n_updates=9000).verdict
     'keep'
     """
@@ -261,13 +262,13 @@ def advise(
     if used == rank and rank < n_seen:
         ratio = float(singular_values[-1] / singular_values[0])
         if ratio > TOLERATED * rcond:
-            larger = min(2 * rank, n_seen)
             return Advice(
-                "raise",
-                larger,
+                "undecided",
+                None,
                 f"The smallest singular value kept is {ratio:.1e} of the largest, above the cut-off (rcond = "
-                f"{rcond:g}): the rank leaves out others that the solution would use. Try rank {larger}; memory grows "
-                "with it.",
+                f"{rcond:g}): the rank leaves out others that LSTD would use. The spectrum cannot tell whether they "
+                f"help or fit noise: compare ranks such as {max(1, rank // 2)}, {rank} and {min(2 * rank, n_seen)} by "
+                "tlstd.evaluation.choose.",
             )
         return Advice("keep", rank, "The singular values reach the cut-off where the rank ends.")
     if used == rank:
@@ -348,8 +349,8 @@ def render(found: Inspection, *, width: int = 80, unicode: bool = True) -> Rende
         lines = plot(f.singular_values, rcond=f.rcond, width=max(8, min(60, width - 20)), unicode=unicode)
         if lines:
             parts += ["", Text("singular values (log scale)", "dim"), *(Text(line, no_wrap=True) for line in lines)]
-        colour = {"raise": "yellow", "lower": "yellow", "keep": "green"}.get(f.advice.verdict, "dim")
-        verdict = f.advice.verdict + (f" to {f.advice.rank}." if f.advice.verdict in ("raise", "lower") else ".")
+        colour = {"lower": "yellow", "keep": "green"}.get(f.advice.verdict, "dim")
+        verdict = f.advice.verdict + (f" to {f.advice.rank}." if f.advice.verdict == "lower" else ".")
         advice = Text(textwrap.fill(f"rank: {verdict} {f.advice.reason}", width - 1))
         advice.stylize(f"bold {colour}", 6, 6 + len(verdict))
         parts += ["", *rows(_numbers(f)), "", advice]

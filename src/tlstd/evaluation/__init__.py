@@ -1,4 +1,4 @@
-"""How good value estimates are: true values to compare them with.
+"""How good value estimates are: true values to compare them with, and the choice of parameters by held-out data.
 
 Example
 -------
@@ -8,6 +8,7 @@ Example
 (400,)
 """
 
+from tlstd.evaluation.choose import Choice, choose
 from tlstd.evaluation.true_values import Estimate, rollout_values, true_values
 
-__all__ = ["Estimate", "rollout_values", "true_values"]
+__all__ = ["Choice", "Estimate", "choose", "rollout_values", "true_values"]

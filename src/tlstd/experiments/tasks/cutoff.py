@@ -1,6 +1,7 @@
 """Task: fixed cut-offs of the singular values, and two rules that choose one from the samples without tuning.
 
-All cut-offs are evaluated from one decomposition. The rules are functions of their own here, no part of an estimator.
+All cut-offs are evaluated from one decomposition. Folds, returns and the choice are those of
+:mod:`tlstd.linalg.held_out`, with two folds and the one-standard-error rule.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.experiments.problems import problem, stream
 from tlstd.experiments.tasks.learn import make
+from tlstd.linalg import held_out
 from tlstd.linalg.svd import svd
 from tlstd.types import FloatArray, IntArray, Matrix, Transitions
 
@@ -89,11 +91,6 @@ def held_out_cutoff(errors: FloatArray, cutoffs: FloatArray) -> float:
         discounted returns.
     cutoffs : (cutoffs,), falling
 
-    Notes
-    -----
-    The standard error is that of the difference to the best cut-off, episode by episode: steps within an episode are
-    far from independent. Breiman, Friedman, Olshen, Stone: Classification and Regression Trees, 1984, section 3.4.3.
-
     Example
     -------
     >>> held_out_cutoff(np.array([[9.0, 2.0, 1.0], [9.0, 0.5, 1.0], [9.0, 1.0, 1.0]]), np.array([0.1, 0.01, 0.001]))
@@ -101,11 +98,7 @@ def held_out_cutoff(errors: FloatArray, cutoffs: FloatArray) -> float:
     """
     if len(errors) < 2:
         return FALLBACK
-    total = errors.sum(axis=0)
-    least = int(np.argmin(total))
-    differences = errors - errors[:, [least]]
-    margin = differences.std(axis=0, ddof=1) * np.sqrt(len(errors))
-    return float(cutoffs[np.flatnonzero(total <= total[least] + margin)[0]])
+    return float(cutoffs[held_out.within_one_standard_error(errors)])
 
 
 def noise_cutoff(factors: Factors, steps: Transitions, lambda_: float) -> float:
@@ -155,24 +148,11 @@ def episode_numbers(steps: Transitions) -> IntArray:
     return np.cumsum(steps.trace_discounts == 0.0) - 1
 
 
-def discounted_returns(steps: Transitions) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return from each step to its episode's end, and whether that end is in the stream (the returns count only then).
-
-    Example
-    -------
-    >>> discounts = {"discounts": [0.5, 0.0, 0.5], "trace_discounts": [0.0, 0.5, 0.0]}
-    >>> steps = Transitions(np.eye(3), [1.0, 1.0, 1.0], np.eye(3), **discounts)
-    >>> discounted_returns(steps)
-    (array([1.5, 1. , 1. ]), array([ True, True, False]))
-    """
+def numbered_folds(steps: Transitions) -> held_out.Folds:
+    """Folds by the number of an episode alone, so that those of a longer stream begin with those of a shorter one."""
     number = episode_numbers(steps)
-    returns, value = np.zeros(len(steps)), 0.0
-    for t in range(len(steps) - 1, -1, -1):
-        last = t + 1 == len(steps) or number[t + 1] != number[t]
-        value = float(steps.rewards[t]) + (0.0 if last else float(steps.discounts[t]) * value)
-        returns[t] = value
-    finished = np.isin(number, number[steps.discounts == 0.0])
-    return returns, finished
+    cut = steps.trace_discounts == 0.0
+    return held_out.Folds(number % FOLDS, number, cut, FOLDS, int(number[-1]) + 1, 0)
 
 
 def select(steps: Transitions, chosen: NDArray[np.bool_]) -> Transitions:
@@ -225,13 +205,15 @@ def cutoffs(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatAr
 
 def _held_out_errors(parts: list[LinearEstimator], steps: Transitions, grid: FloatArray) -> FloatArray:
     """Squared errors of the finished episodes, each by the model that has not seen it: (episodes, cutoffs)."""
-    returns, finished = discounted_returns(steps)
-    number = episode_numbers(steps)
-    errors = np.zeros((int(number[-1]) + 1, len(grid)))
+    folds = numbered_folds(steps)
+    targets = held_out.held_out_targets(steps.rewards[:, None], steps.discounts, steps.rhos, folds, largest_tail=0.0)
+    errors = np.zeros((folds.n_groups, len(grid)))
     for fold, model in enumerate(parts):
-        mine = finished & (number % FOLDS == fold)
+        mine = (targets.weights > 0.0) & (folds.fold == fold)
         if not mine.any() or model.n_updates == 0:
             continue
         values = select(steps, mine).X @ factorise(model).weights(model.n_features, grid)
-        np.add.at(errors, number[mine], (values - returns[mine, None]) ** 2)
-    return errors[np.unique(number[finished])]
+        errors += held_out.group_errors(
+            values, targets.values[mine, 0], np.ones(len(values)), folds.group[mine], folds.n_groups
+        )
+    return errors[np.unique(folds.group[targets.weights > 0.0])]

@@ -1,0 +1,318 @@
+"""Choosing a parameter by held-out data: which rank, cut-off, λ or step size predicts best what was not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from tlstd import parameters
+from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
+from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.lstd import LSTD
+from tlstd.estimators.tlstd import TLSTD
+from tlstd.linalg import held_out
+from tlstd.linalg.held_out import BoolArray, Folds, Reference, Targets
+from tlstd.types import FloatArray, Matrix, Transitions
+
+MOST_FEATURES = 2_000
+"""Features seen up to which the reference is LSTD."""
+REFERENCE_LAMBDA = 0.9
+"""λ of the reference on-policy; off-policy it is 0, where ratios do not multiply."""
+REFERENCE_RANK = 100
+"""Rank of the reference with more features."""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice(Generic[Value]):
+    """What :func:`choose` has chosen, and by which scores. ``print`` shows a table."""
+
+    value: Value
+    """The candidate with the least score; ``otherwise`` if nothing could be chosen."""
+    decided: bool
+    """False if the data cannot tell; ``note`` says why."""
+    values: tuple[Value, ...]
+    """All candidates."""
+    scores: FloatArray
+    """(candidates,): mean squared error for held-out states; infinite for those that failed, NaN if undecided.
+
+    With several targets each one's errors are divided by the variance of its returns, and averaged.
+    """
+    standard_errors: FloatArray
+    """(candidates,): of the scores, over episodes or blocks."""
+    simplest: Value
+    """The first candidate within one standard error of the least (of the difference to it): a more careful choice."""
+    folds: Folds
+    n_scored: int
+    """States that were scored."""
+    note: str
+    """What the scores are made of, which candidates failed, and what else to know."""
+
+    def plot(self, axes: Any) -> None:
+        """Draw scores with standard errors against the candidates on matplotlib's ``axes``."""
+        finite = np.isfinite(self.scores)
+        places = [value for value, kept in zip(self.values, finite, strict=True) if kept]
+        axes.errorbar(places, self.scores[finite], self.standard_errors[finite], marker="o", capsize=2)
+        if self.decided:
+            axes.axvline(self.value, ls=":", c="grey")
+        axes.set_xlabel("candidate")
+        axes.set_ylabel("squared error, held out")
+
+    def __repr__(self) -> str:
+        decided = "" if self.decided else ", decided=False"
+        return f"<Choice {self.value!r} of {len(self.values)}{decided}: {self.note}>"
+
+    def __str__(self) -> str:
+        names = [str(value) for value in self.values]
+        width = max(9, *map(len, names))
+        lines = [f"  {'candidate':>{width}} {'score':>12} {'standard error':>15}"]
+        for name, value, score, error in zip(names, self.values, self.scores, self.standard_errors, strict=True):
+            mark = "*" if self.decided and value is self.value else " "
+            lines.append(f"{mark} {name:>{width}} {score:12.6g} {error:15.3g}")
+        return "\n".join([*lines, self.note])
+
+
+def choose(
+    factory: Callable[[Value], LinearEstimator],
+    values: Iterable[Value],
+    transitions: Transitions,
+    folds: int = 5,
+    *,
+    otherwise: Value | None = None,
+) -> Choice[Value]:
+    """Choose a parameter of an estimator by its errors on held-out data.
+
+    The stream is dealt into folds of whole episodes (of blocks, where an episode is longer than a fold). For each
+    candidate a fresh estimator learns from all folds but one, and its predictions for the states of that fold are
+    compared with their discounted returns, G_t = r_{t+1} + γ_{t+1} G_{t+1}. The candidate with the least mean squared
+    error wins, the first of those within 10⁻⁶ of it: give the simplest first. Nothing is random.
+
+    - A return counts if what is not seen of it weighs at most 2%. Where fewer than half of the states have such a
+      return (three quarters, where episodes terminate) all are *bootstrapped*: where the episode or block ends, the
+      value there is that of a reference, fitted to the other folds and the same for every candidate: LSTD, or, beyond
+      2,000 features seen, t-LSTD.
+    - Off-policy G_t = ρ_t (r_{t+1} + γ_{t+1} G_{t+1}) + (1 - ρ_t) v₀(x_t) with the reference's values v₀.
+    - If the states, counted by their ratios and weights, are worth fewer than 100 equal ones, or come from fewer than 4
+      episodes or blocks, nothing is chosen: ``value`` is ``otherwise``.
+    - If the estimators have a ``beta``, errors count by the weights (1 - β)^(age in samples).
+
+    Returns are noisy, so scores are far above the error of the values, by the same amount for each candidate. They are
+    errors *where the stream goes*: about states that it never visits they say nothing.
+
+    Parameters
+    ----------
+    factory : function from a candidate to a fresh estimator
+    values : candidates
+        A candidate whose estimator raises an error of this library or whose predictions are not finite has an infinite
+        score, and the note says so; if all have, :class:`~tlstd.InvalidParameterError` is raised.
+    transitions : Transitions
+        What the final estimator will learn from. Data on which it will be judged have no place here.
+    folds : int >= 2
+        Two choose too simple candidates, because each learns from half of the data.
+    otherwise : candidate, optional
+        What to use if the data cannot tell; the first candidate if left out.
+
+    Returns
+    -------
+    Choice
+        Cost: each candidate learns ``folds`` - 1 times from all samples, and the held-out states are predicted.
+
+    Example
+    -------
+    A step size, for a random walk of which only the end is rewarded:
+
+    >>> import numpy as np
+    >>> from tlstd import TD, random_walk
+    >>> walk = random_walk(19)
+    >>> steps = walk.sample(3_000, np.random.default_rng(0))
+    >>> choice = choose(lambda a: TD(19, step_size=a, lambda_=0.8), [0.01, 0.03, 0.1, 0.3, 1.0, 30.0], steps)
+    >>> print(choice)
+      candidate        score  standard error
+           0.01     0.968427         0.00721
+           0.03      0.92435          0.0199
+    *       0.1     0.906631          0.0571
+            0.3       1.0325           0.102
+            1.0      9.52467            3.14
+           30.0          inf             inf
+    Returns of 2,912 states, 5 folds of 30 episodes. Failed: 30.0 (not finite).
+    >>> model = TD(19, step_size=choice.value, lambda_=0.8)
+    >>> model.update_many(steps)
+    """
+    candidates = tuple(values)
+    if not candidates:
+        raise InvalidParameterError("there are no values to choose from: pass at least one")
+    n_folds = parameters.integer("folds", folds, low=2)
+    if not isinstance(transitions, Transitions):
+        raise InvalidInputError(f"choose() was given {type(transitions).__name__}: pass Transitions")
+    weights = _weights(_beta(factory, candidates), len(transitions))
+    discounts, rhos = transitions.discounts, transitions.rhos
+    dealt = held_out.make_folds(discounts, transitions.trace_discounts, n_folds, weights)
+    rewards = transitions.rewards.reshape(len(transitions), -1)
+    reference = None
+    if held_out.needs_reference(discounts, rhos, dealt, weights):
+        reference = _reference(transitions, dealt)
+    targets = held_out.held_out_targets(rewards, discounts, rhos, dealt, weights, reference=reference)
+    n_scored = int(np.count_nonzero(targets.weights))
+    if targets.why is not None:
+        value = candidates[0] if otherwise is None else otherwise
+        unknown = np.full(len(candidates), np.nan)
+        note = f"Nothing was chosen: {targets.why}. {value!r} is {'the first' if otherwise is None else 'otherwise'}."
+        return Choice(value, False, candidates, unknown, unknown, value, dealt, n_scored, note)
+
+    units = _units(targets)
+    errors, failures = _errors(factory, candidates, transitions, dealt, targets, units)
+    if len(failures) == len(candidates):
+        raise InvalidParameterError(
+            f"every one of the {len(candidates)} values failed, the first ({candidates[0]!r}) with: {failures[0]}"
+        )
+    sizes: FloatArray = np.bincount(dealt.group, targets.weights, dealt.n_groups).astype(np.float64)
+    scores, standard_errors = held_out.scores(errors, sizes)
+    square = np.average(targets.values**2, axis=0, weights=targets.weights)
+    best = held_out.least(scores, float((square / units).sum()))
+    simplest = candidates[held_out.within_one_standard_error(errors[sizes > 0.0])]
+    note = _note(targets.kind, n_scored, dealt, candidates, failures, best)
+    return Choice(candidates[best], True, candidates, scores, standard_errors, simplest, dealt, n_scored, note)
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+
+def _note(
+    kind: str, n_scored: int, folds: Folds, candidates: tuple[Any, ...], failures: dict[int, str], best: int
+) -> str:
+    what = "Returns" if kind == "returns" else "Returns, completed by a reference,"
+    parts = [f"{what} of {n_scored:,} states, {folds}."]
+    if failures:
+        parts.append("Failed: " + "; ".join(f"{candidates[i]!r} ({why})" for i, why in sorted(failures.items())) + ".")
+    ordered = all(isinstance(value, (int, float, np.number)) for value in candidates)
+    if ordered and len(candidates) > 2 and best in (0, len(candidates) - 1):
+        parts.append(f"The best is the {'last' if best else 'first'} candidate: others beyond it may be better.")
+    return " ".join(parts)
+
+
+def _units(targets: Targets) -> FloatArray:
+    """What the squared errors of each target are divided by: 1 for a single one, so that scores are errors."""
+    m = targets.values.shape[1]
+    if m == 1:
+        return np.ones(1)
+    mean = np.average(targets.values, axis=0, weights=targets.weights)
+    spread = np.average((targets.values - mean) ** 2, axis=0, weights=targets.weights)
+    units: FloatArray = m * np.where(spread > 0.0, spread, 1.0)
+    return units
+
+
+def _errors(
+    factory: Callable[[Value], LinearEstimator],
+    candidates: tuple[Value, ...],
+    transitions: Transitions,
+    folds: Folds,
+    targets: Targets,
+    units: FloatArray,
+) -> tuple[FloatArray, dict[int, str]]:
+    """Squared errors (groups, candidates) for held-out states, and why candidates failed, by their place."""
+    errors = np.zeros((folds.n_groups, len(candidates)))
+    failures: dict[int, str] = {}
+    for fold in np.unique(folds.fold).tolist():
+        mine = folds.fold == fold
+        training, X = _part(transitions, ~mine, folds.cut), _part(transitions, mine, folds.cut).X
+        values, weights, group = targets.values[mine], targets.weights[mine], folds.group[mine]
+        for i, candidate in enumerate(candidates):
+            if i in failures:
+                continue
+            predictions = _predictions(factory, candidate, training, X)
+            if isinstance(predictions, str):
+                failures[i] = predictions
+                continue
+            for c, unit in enumerate(units):
+                column = predictions[:, [c]]
+                errors[:, [i]] += held_out.group_errors(column, values[:, c], weights / unit, group, folds.n_groups)
+    errors[:, list(failures)] = np.inf
+    return errors, failures
+
+
+def _beta(factory: Callable[[Value], LinearEstimator], candidates: tuple[Value, ...]) -> float | None:
+    """The weight of a new sample that the candidates share."""
+    betas = set()
+    for candidate in candidates:
+        try:
+            betas.add(getattr(factory(candidate), "beta", None))
+        except TlstdError:  # will be a failure
+            continue
+    if len(betas) > 1:
+        raise InvalidParameterError(
+            f"the candidates have different beta ({', '.join(map(str, betas))}): they have to be good at different "
+            "times, so compare them by predictions of later data, not by folds"
+        )
+    return betas.pop() if betas else None
+
+
+def _weights(beta: float | None, n: int) -> FloatArray | None:
+    if beta is None:
+        return None
+    with np.errstate(under="ignore"):
+        weights: FloatArray = np.exp(np.log1p(-beta) * np.arange(n - 1, -1, -1, dtype=np.float64))
+    return weights
+
+
+def _part(transitions: Transitions, chosen: BoolArray, cut: BoolArray) -> Transitions:
+    """The chosen samples, with traces that start empty where they are cut."""
+    part = transitions[:]
+    part.trace_discounts = np.where(cut, 0.0, part.trace_discounts)
+    for name in ("rows", "next_rows", "rewards", "discounts", "trace_discounts", "rhos"):
+        setattr(part, name, getattr(part, name)[chosen])
+    return part
+
+
+def _predictions(
+    factory: Callable[[Value], LinearEstimator], candidate: Value, training: Transitions, X: Matrix
+) -> FloatArray | str:
+    """Values (n, n_targets) of the rows of X after learning, or why there are none."""
+    try:
+        model = factory(candidate)
+    except TlstdError as error:
+        return str(error)
+    if model.n_updates:
+        raise InvalidParameterError(
+            f"factory({candidate!r}) returned an estimator that has learned from {model.n_updates} samples: it must "
+            "return a new one at each call"
+        )
+    try:
+        with np.errstate(all="ignore"):  # what diverges is said by its score
+            model.update_many(training)
+            values: FloatArray = model.predict(X).reshape(X.shape[0], -1)
+    except (TlstdError, np.linalg.LinAlgError) as error:
+        return str(error)
+    return values if np.isfinite(values).all() else "not finite"
+
+
+def _reference(transitions: Transitions, folds: Folds) -> Reference:
+    """Values by models that have learned from the other folds."""
+    shape = len(transitions), transitions.n_targets
+    values, next_values = np.zeros(shape), np.zeros(shape)
+    last, off_policy = np.append(folds.cut[1:], True), bool((transitions.rhos != 1.0).any())
+    for fold in np.unique(folds.fold).tolist():
+        mine = folds.fold == fold
+        model = _reference_model(_part(transitions, ~mine, folds.cut))
+        if off_policy:
+            values[mine] = model.predict(_part(transitions, mine, folds.cut).X).reshape(-1, shape[1])
+        ends = mine & last
+        next_values[ends] = model.predict(_part(transitions, ends, folds.cut).X_next).reshape(-1, shape[1])
+    return Reference(values, next_values)
+
+
+def _reference_model(training: Transitions) -> LinearEstimator:
+    """The fixed estimator whose values complete returns: it has nothing to be tuned."""
+    lambda_ = REFERENCE_LAMBDA if (training.rhos == 1.0).all() else 0.0
+    n, X = training.n_features, training.X
+    seen = n if isinstance(X, np.ndarray) else np.unique(X.indices).size
+    model: LinearEstimator
+    if seen <= MOST_FEATURES:
+        model = LSTD(n, lambda_=lambda_, n_targets=training.n_targets)
+    else:
+        model = TLSTD(n, min(n, REFERENCE_RANK), lambda_=lambda_, n_targets=training.n_targets)
+    model.update_many(training)
+    return model
