@@ -11,6 +11,9 @@ from tlstd.kernels.sparse import dense_to_csr
 from tlstd.types import FloatArray
 
 
+NO_VALUES = np.zeros((0, 1))
+
+
 class Stream(NamedTuple):
     X: FloatArray
     X_next: FloatArray
@@ -89,7 +92,7 @@ class Lazy:
         self, vectors: Any, data: Any, true_online: bool, replacing: bool = False, many: bool = False
     ) -> None:
         learn: Any = kernels.learn_one if self.m == 1 and not many else kernels.learn_many
-        learn(vectors, data.steps, data.rewards, self.arrays, self.v_old, replacing, true_online)
+        learn(vectors, data.steps, data.rewards, self.arrays, self.v_old, replacing, true_online, NO_VALUES)
         self.check()
 
     def check(self) -> None:

@@ -202,15 +202,36 @@ class LinearEstimator(ABC):
         Everything is checked before anything changes. Interrupted (Ctrl-C, no memory left), the model has learned from
         some of them, the first ``n_updates`` in all, and can be used, saved and continued from there.
         """
-        if not isinstance(transitions, Transitions):
-            raise InvalidInputError(f"update_many() was given {type(transitions).__name__}: pass Transitions")
-        batch = Batch.from_transitions(transitions)
-        lengths = batch.lengths_if_sound(transitions.n_features)
-        if lengths is None:
-            transitions.check()
-        self._take(transitions, batch, lengths)
+        self._take(transitions, *_sound_batch(transitions, "update_many"))
 
-    def _take(self, data: Transition | Transitions, batch: Batch, lengths: FloatArray | None = None) -> None:
+    @guarded
+    def update_and_predict(self, transitions: Transitions) -> FloatArray:
+        """Learn from transitions one after the other and return the value of each x_next right after its step.
+
+        The same as :meth:`update` and :meth:`predict` in turn, in compiled loops where the estimator has them (TD and
+        true-online TD). (N,), or (N, n_targets) for several targets.
+
+        Example
+        -------
+        >>> import numpy as np
+        >>> from tlstd import TD, random_walk
+        >>> chain = random_walk(n_states=5, gamma=0.9)
+        >>> model = TD(5, step_size=0.1, lambda_=0.9)
+        >>> model.update_and_predict(chain.sample(1_000, np.random.default_rng(0))).shape
+        (1000,)
+        """
+        batch, lengths = _sound_batch(transitions, "update_and_predict")
+        values = np.zeros((len(batch), self.n_targets))
+        self._take(transitions, batch, lengths, values)
+        return values[:, 0] if self.n_targets == 1 else values
+
+    def _take(
+        self,
+        data: Transition | Transitions,
+        batch: Batch,
+        lengths: FloatArray | None = None,
+        values: FloatArray | None = None,
+    ) -> None:
         if data.n_features != self.n_features:
             raise InvalidInputError(
                 f"the features have size {data.n_features} but this model has n_features={self.n_features}: "
@@ -225,15 +246,22 @@ class LinearEstimator(ABC):
             )
         bound, highest = self._bounded_trace(batch, lengths)
         self._admit(batch)
-        self._absorb(batch, bound, highest)
+        self._absorb(batch, bound, highest, values)
 
-    def _absorb(self, batch: Batch, bound: float, highest: float) -> None:
-        """Learn from a batch that was admitted, and count it; ``bound`` and ``highest`` are the trace's, as below."""
+    def _absorb(self, batch: Batch, bound: float, highest: float, values: FloatArray | None = None) -> None:
+        """Learn from a batch that was admitted, and count it; ``bound`` and ``highest`` are the trace's, as below.
+
+        The value of each x_next after its step goes to ``values``, if they are wanted.
+        """
         own = self.__dict__
         own.update(_solved=None, _reading=None, _trace_bound=highest)
         own["_before"] = own.copy()
-        self._learn(batch)
-        own.update(_n_updates=own["_n_updates"] + len(batch), _trace_bound=bound, _before=None)
+        n_updates = self._n_updates + len(batch)
+        if values is None:
+            self._learn(batch)
+        else:
+            self._learn_and_predict(batch, values)
+        own.update(_n_updates=n_updates, _trace_bound=bound, _before=None)
 
     def _mend(self) -> None:
         """Put the model in order after an interruption, if need be more than once.
@@ -277,6 +305,16 @@ class LinearEstimator(ABC):
     @abstractmethod
     def _learn(self, batch: Batch) -> None:
         """Take in a batch that is known to be usable."""
+
+    def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
+        """As ``_learn``; the value of each x_next after its step goes to ``values`` (N, n_targets)."""
+        for t in range(len(batch)):
+            part = batch.part(t, t + 1)
+            self.__dict__.update(_solved=None, _reading=None)
+            self._learn(part)
+            self._n_updates += 1  # for those that do not count themselves
+            values[t] = self._predict_vector(part.next_vector(self.n_features))
+        self._solved = None
 
     @abstractmethod
     def _solve(self) -> tuple[IntArray, FloatArray]:
@@ -457,6 +495,17 @@ class LinearEstimator(ABC):
         )
         padded = weights if ids.size else np.zeros((1, self.n_targets))
         return np.asarray(compact @ padded)
+
+
+def _sound_batch(transitions: object, method: str) -> tuple[Batch, FloatArray | None]:
+    """Checked columns, and the lengths of the vectors x if they came out on the way."""
+    if not isinstance(transitions, Transitions):
+        raise InvalidInputError(f"{method}() was given {type(transitions).__name__}: pass Transitions")
+    batch = Batch.from_transitions(transitions)
+    lengths = batch.lengths_if_sound(transitions.n_features)
+    if lengths is None:
+        transitions.check()
+    return batch, lengths
 
 
 def _is_vector(x: object) -> bool:

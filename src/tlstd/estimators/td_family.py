@@ -78,6 +78,14 @@ class TDFamily(SteppingEstimator):
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def _learn(self, batch: Batch) -> None:
+        self._run(batch, np.zeros((0, self.n_targets)))
+
+    def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._run(batch, values)
+
+    def _run(self, batch: Batch, values: FloatArray) -> None:
+        """Learn; the value of each x_next after its step goes to ``values``, if that has rows."""
         alphas = self.step_size.values(self.n_updates + 1, len(batch))  # may raise: before anything changes
         if self._is_dense is None:
             self._start(batch.part(0, 1))
@@ -87,7 +95,8 @@ class TDFamily(SteppingEstimator):
             stop = self._end_of_part(batch, start)
             part = batch.part(start, stop)
             steps = np.array([alphas[start:stop], part.discounts, part.trace_discounts * self.lambda_, part.rhos])
-            learn(part, steps, np.array(part.rewards))  # C-ordered and writable, so that the loops compile once
+            # C-ordered and writable, so that the loops compile once
+            learn(part, steps, np.array(part.rewards), values[start:stop])
             start = stop
 
     def _start(self, first: Batch) -> None:
@@ -108,17 +117,17 @@ class TDFamily(SteppingEstimator):
             return min(len(batch), start + max(1, _CHUNK // (2 * self.n_features)))
         return int(checks.steps_within(batch.x[0], batch.rows, batch.x_next[0], batch.next_rows, start, _CHUNK))
 
-    def _learn_dense(self, batch: Batch, steps: FloatArray, rewards: FloatArray) -> None:
+    def _learn_dense(self, batch: Batch, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
         X, X_next, rows, next_rows = batch.x, batch.x_next, np.array(batch.rows), np.array(batch.next_rows)
         if isinstance(X, tuple) or isinstance(X_next, tuple) or not (X.flags.writeable and X_next.flags.writeable):
             X, X_next = batch.dense(self._seen.ids)
             rows = next_rows = np.arange(len(batch))
         kernels.learn_dense(
             *(X, rows, X_next, next_rows, steps, rewards),
-            *(self._W.T, self._z, self._v_old, self._counts, self._true_online),
+            *(self._W.T, self._z, self._v_old, self._counts, self._true_online, values),
         )
 
-    def _learn_sparse(self, batch: Batch, steps: FloatArray, rewards: FloatArray) -> None:
+    def _learn_sparse(self, batch: Batch, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
         vectors = _vectors(batch)
         rows = self._rows(vectors)
         lazy = (
@@ -132,7 +141,7 @@ class TDFamily(SteppingEstimator):
         )
         learn: Any = kernels.learn_one if self.n_targets == 1 else kernels.learn_many
         in_rows = (vectors.indptr, rows, vectors.values, vectors.first, vectors.second)
-        learn(in_rows, steps, rewards, lazy, self._v_old, self._replacing, self._true_online)
+        learn(in_rows, steps, rewards, lazy, self._v_old, self._replacing, self._true_online, values)
 
     def _rows(self, vectors: Vectors) -> RowArray:
         """Rows of the features of all vectors; those of the vectors x that have none get one."""

@@ -23,10 +23,12 @@ a literal dense loop to rounding, relative to the largest of them.
 ``vectors`` is (indptr, rows, vals, first, second): x_t is vector ``first[t]`` and x_{t+1} is vector ``second[t]``, with
 the entries at ``indptr[i]:indptr[i+1]`` of ``rows`` and ``vals``. Row 0 is that of no feature: its weight is 0.
 
+``values`` (N, m) gets the value of each x_{t+1} right after its step; with no rows nothing is computed.
+
 ``lazy`` is (table, stamps, active, counts, epochs, S, scale). A row of ``table`` is y and the m numbers U, a row k of
 ``epochs`` D_k and the m numbers C_k, both one row after the other in 1-D. ``stamps`` has the epoch of each row, 0 for
-those that are not on the trace; ``active`` begins with the rows on it. ``counts`` is how many these are, and the
-present epoch; ``scale`` is P and a bound of abs(y). ``width`` is m + 1.
+those that are not on the trace; ``active`` begins with the rows on it. ``counts`` is how many these are, the
+present epoch, and the number of samples learned from; ``scale`` is P and a bound of abs(y). ``width`` is m + 1.
 """
 
 from __future__ import annotations
@@ -126,7 +128,7 @@ def next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, wi
 
 
 @kernel
-def learn_one(vectors, steps, rewards, lazy, v_old, replacing, true_online):
+def learn_one(vectors, steps, rewards, lazy, v_old, replacing, true_online, values):
     """Learn from sparse transitions with one target, in place. O(nnz) each, with their share of settling."""
     indptr, rows, vals, first, second = vectors
     table, stamps, active, counts, epochs, sums, scale = lazy
@@ -202,6 +204,13 @@ def learn_one(vectors, steps, rewards, lazy, v_old, replacing, true_online):
         delta = rewards[t, 0] + discount * v_next - v
         S += (delta if true_online else alpha * delta) * P
         old = v_next
+
+        if values.size:  # w·x' as it is by now
+            value = 0.0
+            for e in range(indptr[second[t]], indptr[second[t] + 1]):
+                at, k = 2 * rows[e], 2 * stamps[rows[e]]
+                value += vals[e] * (table[at + 1] + table[at] * (epochs[k + 1] + epochs[k] * S))
+            values[t, 0] = value
     counts[0], counts[1], scale[0], scale[1] = n_active, epoch, P, largest
     counts[2] += first.size
     sums[0] = S
@@ -210,7 +219,7 @@ def learn_one(vectors, steps, rewards, lazy, v_old, replacing, true_online):
 
 
 @kernel
-def learn_many(vectors, steps, rewards, lazy, v_old, replacing, true_online):
+def learn_many(vectors, steps, rewards, lazy, v_old, replacing, true_online, values):
     """As :func:`learn_one`, with any number of targets. O(nnz m) each."""
     indptr, rows, vals, first, second = vectors
     table, stamps, active, counts, epochs, S, scale = lazy
@@ -281,12 +290,21 @@ def learn_many(vectors, steps, rewards, lazy, v_old, replacing, true_online):
         for c in range(m):
             delta = rewards[t, c] + discount * v_next[c] - v[c]
             S[c] += (delta if true_online else alpha * delta) * P
+
+        if values.size:  # w·x' as it is by now
+            for c in range(m):
+                values[t, c] = 0.0
+            for e in range(indptr[second[t]], indptr[second[t] + 1]):
+                at, k = width * rows[e], width * stamps[rows[e]]
+                for c in range(m):
+                    w = table[at + 1 + c] + table[at] * (epochs[k + 1 + c] + epochs[k] * S[c])
+                    values[t, c] += vals[e] * w
     counts[0], counts[1], scale[0], scale[1] = n_active, epoch, P, largest
     counts[2] += first.size
 
 
 @kernel
-def learn_dense(X, picked, X_next, next_picked, steps, rewards, Wt, z, v_old, counts, true_online):
+def learn_dense(X, picked, X_next, next_picked, steps, rewards, Wt, z, v_old, counts, true_online, values):
     """Learn from picked rows of dense matrices with accumulating traces, in place; ``Wt`` is (m, d). O(d m) each."""
     for t in range(picked.size):
         x, x_next = X[picked[t]], X_next[next_picked[t]]
@@ -314,4 +332,6 @@ def learn_dense(X, picked, X_next, next_picked, steps, rewards, Wt, z, v_old, co
                 step = alpha * (rewards[t, c] + discount * v_next - v)
                 for j in range(x.size):
                     w[j] += step * z[j]
+            if values.size:
+                values[t, c] = np.dot(w, x_next)
     counts[2] += picked.size

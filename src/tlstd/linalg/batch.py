@@ -71,6 +71,15 @@ class Batch:
         """Both sides as (N, len(ids)) arrays with the columns of the features ``ids``."""
         return _dense(self.x, self.rows, ids), _dense(self.x_next, self.next_rows, ids)
 
+    def next_vector(self, n_features: int) -> Vector:
+        """x_next of the first transition."""
+        if not isinstance(self.x_next, tuple):
+            vector: FloatArray = self.x_next[self.next_rows[0]]
+            return vector
+        indptr, indices, data = self.x_next
+        entries = slice(indptr[self.next_rows[0]], indptr[self.next_rows[0] + 1])
+        return SparseVector._trusted(indices[entries].copy(), data[entries].copy(), n_features)
+
     def lengths_if_sound(self, n_features: int) -> FloatArray | None:
         """Lengths of the vectors x if these are sparse transitions that all are as they should be, or None.
 
