@@ -43,12 +43,9 @@ def main() -> None:
             found = examine(model).factors
             assert found is not None
             facts.append(f"{found.effective_rank}, {found.n_inverted}")
-            advice.append(
-                found.advice.verdict + (f" to {found.advice.rank}" if found.advice.verdict == "lower" else "")
-            )
-        choice = choose(
-            lambda rank, d=features.n_features, lambda_=lambda_: TLSTD(d, rank, lambda_=lambda_), RANKS, stream
-        )  # type: ignore[misc]
+            to = f" to {found.advice.rank}" if found.advice.verdict == "lower" else ""
+            advice.append(found.advice.verdict + to)
+        choice = choose(partial(TLSTD, features.n_features, lambda_=lambda_), RANKS, stream)
         scores = [f"{np.sqrt(score):.2f}" for score in choice.scores]
         scores[RANKS.index(choice.value)] += ", chosen"
         full = LSTD(features.n_features, lambda_=lambda_)

@@ -24,18 +24,18 @@ REFERENCE_LAMBDA = 0.9
 REFERENCE_RANK = 100
 """Rank of the reference with more features."""
 
-Value = TypeVar("Value")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Choice(Generic[Value]):
+class Choice(Generic[T]):
     """What :func:`choose` has chosen, and by which scores. ``print`` shows a table."""
 
-    value: Value
+    value: T
     """The candidate with the least score; ``otherwise`` if nothing could be chosen."""
     decided: bool
     """False if the data cannot tell; ``note`` says why."""
-    values: tuple[Value, ...]
+    values: tuple[T, ...]
     """All candidates."""
     scores: FloatArray
     """(candidates,): mean squared error for held-out states; infinite for those that failed, NaN if undecided.
@@ -44,7 +44,7 @@ class Choice(Generic[Value]):
     """
     standard_errors: FloatArray
     """(candidates,): of the scores, over episodes or blocks."""
-    simplest: Value
+    simplest: T
     """The first candidate within one standard error of the least (of the difference to it): a more careful choice."""
     folds: Folds
     n_scored: int
@@ -77,13 +77,13 @@ class Choice(Generic[Value]):
 
 
 def choose(
-    factory: Callable[[Value], LinearEstimator],
-    values: Iterable[Value],
+    factory: Callable[[T], LinearEstimator],
+    values: Iterable[T],
     transitions: Transitions,
     folds: int = 5,
     *,
-    otherwise: Value | None = None,
-) -> Choice[Value]:
+    otherwise: T | None = None,
+) -> Choice[T]:
     """Choose a parameter of an estimator by its errors on held-out data.
 
     The stream is dealt into folds of whole episodes (of blocks, where an episode is longer than a fold). For each
@@ -206,8 +206,8 @@ def _units(targets: Targets) -> FloatArray:
 
 
 def _errors(
-    factory: Callable[[Value], LinearEstimator],
-    candidates: tuple[Value, ...],
+    factory: Callable[[T], LinearEstimator],
+    candidates: tuple[T, ...],
     transitions: Transitions,
     folds: Folds,
     targets: Targets,
@@ -234,7 +234,7 @@ def _errors(
     return errors, failures
 
 
-def _beta(factory: Callable[[Value], LinearEstimator], candidates: tuple[Value, ...]) -> float | None:
+def _beta(factory: Callable[[T], LinearEstimator], candidates: tuple[T, ...]) -> float | None:
     """The weight of a new sample that the candidates share."""
     betas = set()
     for candidate in candidates:
@@ -268,7 +268,7 @@ def _part(transitions: Transitions, chosen: BoolArray, cut: BoolArray) -> Transi
 
 
 def _predictions(
-    factory: Callable[[Value], LinearEstimator], candidate: Value, training: Transitions, X: Matrix
+    factory: Callable[[T], LinearEstimator], candidate: T, training: Transitions, X: Matrix
 ) -> FloatArray | str:
     """Values (n, n_targets) of the rows of X after learning, or why there are none."""
     try:
