@@ -22,7 +22,7 @@ def literal_system(
     first: int = 0,
 ) -> tuple[FloatArray, FloatArray]:
     """A = Σ ω z dᵀ and b = Σ ω z r over all features, from sample ``first`` on, without those of fold ``number``."""
-    X, X_next = _dense(steps.X), _dense(steps.X_next)
+    X, X_next = dense_rows(steps.X), dense_rows(steps.X_next)
     T, d = X.shape
     rewards = steps.rewards.reshape(T, -1)
     A, b, z = np.zeros((d, d)), np.zeros((d, rewards.shape[1])), np.zeros(d)
@@ -45,7 +45,7 @@ def literal_system(
 
 def seen_features(steps: Transitions) -> IntArray:
     """Features of all x, and of x_next where the discount is not 0."""
-    X, X_next = _dense(steps.X), _dense(steps.X_next)
+    X, X_next = dense_rows(steps.X), dense_rows(steps.X_next)
     return np.flatnonzero((X != 0).any(axis=0) | (X_next[steps.discounts != 0.0] != 0).any(axis=0))
 
 
@@ -86,5 +86,6 @@ def random_steps(
     )
 
 
-def _dense(X: Any) -> FloatArray:
-    return np.asarray(X.toarray() if sp.issparse(X) else X)
+def dense_rows(X: Any) -> FloatArray:
+    """A matrix as a new dense array."""
+    return np.array(X.toarray() if sp.issparse(X) else X)

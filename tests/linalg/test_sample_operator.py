@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.linalg.literal_system import literal_system, random_steps, seen_features
+from tests.linalg.literal_system import dense_rows, literal_system, random_steps, seen_features
 from tlstd.errors import InvalidInputError
 from tlstd.linalg.batch import Batch
-from tlstd.linalg.sample_operator import Folds, OldPart, SampleOperator
+from tlstd.linalg.sample_operator import HeldOut, OldPart, SampleOperator
 from tlstd.linalg.sample_store import SampleStore
 from tlstd.types import Transitions
 
@@ -44,7 +44,7 @@ def test_products_are_those_of_the_matrix(kind: str, ratios: bool, beta: float |
         assert np.abs(operator.rmatvec(V) - A.T @ V).max() < limit
     v = rng.standard_normal(operator.n)
     product, values = operator.matvec_and_values(v)
-    X = steps.X.toarray() if sp.issparse(steps.X) else steps.X
+    X = dense_rows(steps.X)
     np.testing.assert_array_equal(product, operator.matvec(v))
     np.testing.assert_allclose(values, X[:, ids] @ v, atol=1e-13)
     assert product.shape == values[: operator.n].shape == operator.rmatvec(v).shape == (operator.n,)
@@ -57,7 +57,7 @@ def test_systems_of_folds_are_those_without_their_samples(kind: str, beta: float
     steps = random_steps(rng, 50, kind=kind, ratios=True, n_targets=2)
     store = stored(steps, beta=beta)
     fold, cut = rng.integers(0, 3, 50).astype(np.int16), rng.random(50) < 0.2
-    operator = SampleOperator(store.samples, lambda_=LAMBDA, beta=beta, n_targets=2, folds=Folds(fold, cut))
+    operator = SampleOperator(store.samples, lambda_=LAMBDA, beta=beta, n_targets=2, folds=HeldOut(fold, cut))
     systems, ids = np.array([2, 0, -1, 1], dtype=np.int16), store.ids
     V = rng.standard_normal((operator.n, 4))
     products, adjoints, b = (
@@ -153,7 +153,7 @@ def test_shift_and_old_part_are_added() -> None:
 @pytest.mark.parametrize("beta", [None, 0.05])
 def test_mean_square_and_constant_features(kind: str, beta: float | None) -> None:
     steps = random_steps(np.random.default_rng(8), 40, kind=kind)
-    X = np.array(steps.X.toarray() if sp.issparse(steps.X) else steps.X)
+    X = dense_rows(steps.X)
     X[:, 3], X[:, 5], X[:, 6] = 2.5, 1.0, 1.0
     X[17, 6] = 0.5
     X[:, 8] = 0.0
@@ -186,7 +186,7 @@ def test_misuse_is_refused() -> None:
         operator.matvec(np.ones(operator.n), systems=np.zeros(1, dtype=np.int16))
     fold, cut = np.zeros(20, dtype=np.int16), np.zeros(20, dtype=np.bool_)
     with pytest.raises(InvalidInputError, match="systems"):
-        SampleOperator(store.samples, lambda_=LAMBDA, folds=Folds(fold, cut)).matvec(np.ones(operator.n))
-    for bad in (Folds(fold[1:], cut), Folds(fold, cut[1:]), Folds(fold - 1, cut)):
+        SampleOperator(store.samples, lambda_=LAMBDA, folds=HeldOut(fold, cut)).matvec(np.ones(operator.n))
+    for bad in (HeldOut(fold[1:], cut), HeldOut(fold, cut[1:]), HeldOut(fold - 1, cut)):
         with pytest.raises(InvalidInputError, match="folds"):
             SampleOperator(store.samples, lambda_=LAMBDA, folds=bad)

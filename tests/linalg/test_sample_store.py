@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.linalg.literal_system import random_steps
+from tests.linalg.literal_system import dense_rows, random_steps
 from tlstd.container import Saved, State
 from tlstd.errors import StateError
 from tlstd.kernels import krylov as kernels
@@ -36,10 +36,6 @@ def rows_of(store: SampleStore) -> tuple[Any, Any]:
     return np.concatenate(X), np.concatenate(X_next)
 
 
-def dense(X: Any) -> Any:
-    return X.toarray() if sp.issparse(X) else np.asarray(X)
-
-
 @pytest.mark.parametrize("kind", ["binary", "valued", "dense"])
 @pytest.mark.parametrize("separate", [False, True])
 @pytest.mark.parametrize("chunk_size", [1, 5, None])
@@ -52,8 +48,8 @@ def test_rows_come_back(kind: str, separate: bool, chunk_size: int | None) -> No
     for t in steps:  # and once more, one by one
         store.append(Batch.from_transition(t))
     X, X_next = rows_of(store)
-    expected = np.where(steps.discounts[:, None] == 0.0, 0.0, dense(steps.X_next))
-    np.testing.assert_array_equal(X, np.tile(dense(steps.X), (2, 1)))
+    expected = np.where(steps.discounts[:, None] == 0.0, 0.0, dense_rows(steps.X_next))
+    np.testing.assert_array_equal(X, np.tile(dense_rows(steps.X), (2, 1)))
     np.testing.assert_array_equal(X_next, np.tile(expected, (2, 1)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +21,18 @@ Masks = tuple[NDArray[np.int16], NDArray[np.int16], FloatArray, NDArray[np.bool_
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Folds:
+class HeldOut:
     """Which samples are held out from which systems, and where traces are cut.
 
     Parameters
     ----------
-    fold : (N,) int16
+    fold : (N,) integers
         The number >= 0 of each kept sample's fold. In the system of fold f the samples of fold f weigh nothing.
     cut : (N,) bool
         Where the trace does not carry over from the sample before, in all systems.
     """
 
-    fold: NDArray[np.int16]
+    fold: NDArray[np.integer[Any]]
     cut: NDArray[np.bool_]
 
 
@@ -60,7 +60,7 @@ class SampleOperator:
     samples : Samples
     lambda_ : float
     beta : float, optional
-    folds : Folds, optional
+    folds : HeldOut, optional
         Makes the products of several systems in one pass: ``systems`` says for each column of a product in which
         fold's system it is taken; -1 is the system in which nothing is held out (but traces are cut). Each is
         scaled so that its samples weigh as much as all of them.
@@ -89,7 +89,7 @@ class SampleOperator:
         lambda_: float,
         beta: float | None = None,
         n_targets: int = 1,
-        folds: Folds | None = None,
+        folds: HeldOut | None = None,
         shift: FloatArray | None = None,
         old: OldPart | None = None,
     ) -> None:
@@ -99,6 +99,7 @@ class SampleOperator:
         self._ones = np.ones(size)
         self._weights = self._all_weights(np.full(size, 1.0 / max(1, samples.n_samples)))
         if folds is not None:
+            self._fold = folds.fold.astype(np.int16)
             self._fold_weights = self._weigh_folds(folds)
 
     @property
@@ -123,19 +124,21 @@ class SampleOperator:
 
     # --- products ---------------------------------------------------------------------------------------------------
 
-    def matvec(self, V: FloatArray, *, systems: NDArray[np.int16] | None = None) -> FloatArray:
+    def matvec(self, V: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None) -> FloatArray:
         """A V for a vector (n,) or the columns of (n, k)."""
         return self._product(V, systems, None)
 
     def matvec_and_values(
-        self, V: FloatArray, *, systems: NDArray[np.int16] | None = None
+        self, V: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """A V, and x_tᵀV of every kept sample, (N,) or (N, k), which costs nothing more."""
         values = np.empty((self.samples.n_kept, 1 if V.ndim == 1 else V.shape[1]))
         product = self._product(V, systems, values)
         return product, values[:, 0] if V.ndim == 1 else values
 
-    def _product(self, V: FloatArray, systems: NDArray[np.int16] | None, values: FloatArray | None) -> FloatArray:
+    def _product(
+        self, V: FloatArray, systems: NDArray[np.integer[Any]] | None, values: FloatArray | None
+    ) -> FloatArray:
         columns = self._columns(V)
         k = columns.shape[1]
         out, carry = np.zeros((self.n, k)), np.zeros(k)
@@ -159,7 +162,7 @@ class SampleOperator:
             out += self.shift[:, None] * columns
         return out[:, 0] if V.ndim == 1 else out
 
-    def rmatvec(self, H: FloatArray, *, systems: NDArray[np.int16] | None = None) -> FloatArray:
+    def rmatvec(self, H: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None) -> FloatArray:
         """Aᵀ H for a vector (n,) or the columns of (n, k)."""
         columns = self._columns(H)
         k = columns.shape[1]
@@ -192,7 +195,7 @@ class SampleOperator:
             out += self.shift[:, None] * columns
         return out[:, 0] if H.ndim == 1 else out
 
-    def b(self, *, systems: NDArray[np.int16] | None = None) -> FloatArray:
+    def b(self, *, systems: NDArray[np.integer[Any]] | None = None) -> FloatArray:
         """The right-hand sides (n, n_targets); with ``systems`` (n, n_targets·k), those of one target together."""
         copies = 1 if systems is None else systems.size
         k = self.n_targets * copies
@@ -258,7 +261,7 @@ class SampleOperator:
         if border.size:
             out[: border.size] += border[:, None] * carry
 
-    def _masks(self, systems: NDArray[np.int16] | None, k: int) -> Masks:
+    def _masks(self, systems: NDArray[np.integer[Any]] | None, k: int) -> Masks:
         """What the kernels take, for all samples."""
         no_fold, no_cut = np.zeros(0, dtype=np.int16), np.zeros(0, dtype=np.bool_)
         if (systems is None) != (self.folds is None) or (systems is not None and len(systems) != k):
@@ -271,7 +274,7 @@ class SampleOperator:
         total = self._fold_weights.sum()
         held_out = np.array([self._fold_weights[f] if f >= 0 else 0.0 for f in numbers])
         scales = total / np.where(held_out < total, total - held_out, total)
-        return self.folds.fold, numbers, scales, self.folds.cut
+        return self._fold, numbers, scales, self.folds.cut
 
     def _part(self, masks: Masks, c: int, count: int) -> Masks:
         """The masks of chunk ``c``."""
@@ -279,7 +282,7 @@ class SampleOperator:
         start = c * self.samples.chunk_size
         return fold[start : start + count], numbers, scales, cut[start : start + count]
 
-    def _weigh_folds(self, folds: Folds) -> FloatArray:
+    def _weigh_folds(self, folds: HeldOut) -> FloatArray:
         """Σ ω_t of each fold."""
         n_kept = self.samples.n_kept
         if folds.fold.shape != (n_kept,) or folds.cut.shape != (n_kept,) or (n_kept and folds.fold.min() < 0):
