@@ -6,12 +6,14 @@ import numpy as np
 
 from tlstd import parameters
 from tlstd.container import Saved, State
+from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator
-from tlstd.linalg.batch import Batch
+from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.krylov import Arnoldi
-from tlstd.linalg.sample_operator import SampleOperator
-from tlstd.linalg.sample_store import SampleStore
-from tlstd.types import FloatArray, IntArray
+from tlstd.linalg.krylov_stream import KrylovStream
+from tlstd.linalg.sample_operator import SampleOperator, with_ridge
+from tlstd.linalg.sample_store import Samples, SampleStore
+from tlstd.types import FloatArray, IntArray, Transitions, Vector
 
 
 class KrylovLSTD(LinearEstimator):
@@ -29,6 +31,12 @@ class KrylovLSTD(LinearEstimator):
         Trace parameter. Traces accumulate.
     dimension : int
         Dimension of the Krylov space.
+    reads : "batch" or "stream"
+        Batch: updates only store; the first read after an update solves over all samples. Stream: for a prediction at
+        every step. A basis Q of the Krylov space is made at the first sample and whenever the samples have grown by a
+        quarter (with ``beta``, by a quarter of 1/β at most); in between the system WᵀA_tQ y = Wᵀb_t, W an orthonormal
+        basis of AQ then, is updated and solved with every sample. At these moments the weights are those of
+        ``"batch"``. Features that were first seen since then have no weight yet.
     ridge : float >= 0
         η in units of the mean ‖x‖²: solves (A + ηD) w = b, where D is the identity except for features that have the
         same value, not 0, in every x (a bias), which are not penalised. The Krylov space is that of A + ηD.
@@ -66,15 +74,21 @@ class KrylovLSTD(LinearEstimator):
         *,
         lambda_: float,
         dimension: int,
+        reads: str = "batch",
         ridge: float = 0.0,
         beta: float | None = None,
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
         self.dimension = parameters.integer("dimension", dimension)
+        self.reads = parameters.choice("reads", reads, ("batch", "stream"))
         self.ridge = parameters.real("ridge", ridge, low=0.0, high=1e100)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
         self._store = SampleStore(self.n_features, lambda_=self.lambda_, beta=self.beta, n_targets=self.n_targets)
+        self._stream = None
+        if self.reads == "stream":
+            self._stream = KrylovStream(self._store, self.dimension, self._operator)
+        self._values: FloatArray | None = None
 
     @property
     def n_seen(self) -> int:
@@ -88,13 +102,11 @@ class KrylovLSTD(LinearEstimator):
 
     def operator(self) -> SampleOperator:
         """A + ηD and b of the samples so far, over the features seen; :attr:`seen_ids` says which these are."""
-        options = {"lambda_": self.lambda_, "beta": self.beta, "n_targets": self.n_targets}
-        plain = SampleOperator(self._store.samples, **options)  # type: ignore[arg-type]
-        if self.ridge == 0.0:
-            return plain
-        eta = self.ridge * plain.mean_square()
-        shift = np.where(plain.constant_features(), 0.0, eta)
-        return SampleOperator(self._store.samples, shift=shift, **options)  # type: ignore[arg-type]
+        return self._operator(self._store.samples)
+
+    def _operator(self, samples: Samples) -> SampleOperator:
+        plain = SampleOperator(samples, lambda_=self.lambda_, beta=self.beta, n_targets=self.n_targets)
+        return with_ridge(plain, self.ridge)
 
     @property
     def seen_ids(self) -> IntArray:
@@ -102,17 +114,48 @@ class KrylovLSTD(LinearEstimator):
         return self._store.ids.copy()
 
     def _learn(self, batch: Batch) -> None:
-        self._store.append(batch)
+        if self._stream is None:
+            self._store.append(batch)
+        else:
+            self._stream.append(batch, self._values)
+
+    def update_and_predict(self, transitions: Transitions) -> FloatArray:
+        """Learn from transitions one by one; returns the value of each x_next right after its step.
+
+        (N,) or (N, n_targets); for ``reads="stream"``. The same as ``update`` and ``predict`` in turn, in compiled
+        loops.
+        """
+        if self._stream is None:
+            raise InvalidParameterError(f'reads is {self.reads!r}: for values at every step use reads="stream"')
+        values = np.zeros((len(transitions), self.n_targets))
+        self._values = values
+        try:
+            self.update_many(transitions)
+        finally:
+            self._values = None
+        return values[:, 0] if self.n_targets == 1 else values
 
     def _solve(self) -> tuple[IntArray, FloatArray]:
+        if self._stream is not None:
+            weights = self._stream.weights()
+            return self.seen_ids, weights
         operator = self.operator()
         arnoldi = Arnoldi(lambda V, columns: operator.matvec(V), operator.b())
         arnoldi.extend(self.dimension)
         return self.seen_ids, arnoldi.solutions(self.dimension)
 
+    def _predict_vector(self, x: Vector) -> FloatArray:
+        if self._stream is None or self._solved is not None:
+            return super()._predict_vector(x)
+        return self._stream.predict(*vector_arrays(x))
+
     def _state(self) -> State:
-        return {"samples": self._store.state()}
+        if self._stream is None:
+            return {"samples": self._store.state()}
+        return {"stream": self._stream.state(), "samples": self._store.state()}
 
     def _restore(self, saved: Saved) -> None:
         self._store.restore(saved.part("samples"))
         self._check_count(saved, self._store.samples.n_samples)
+        if self._stream is not None:
+            self._stream.restore(saved.part("stream"))

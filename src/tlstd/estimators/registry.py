@@ -21,6 +21,9 @@ ESTIMATORS: dict[str, Factory] = {
     "LSTD": lambda n_features, **options: LSTD(n_features, lambda_=0.7, **options),
     "LSTD (recursive)": lambda n_features, **options: LSTD(n_features, lambda_=0.7, solver="recursive", **options),
     "KrylovLSTD": lambda n_features, **options: KrylovLSTD(n_features, lambda_=0.7, dimension=8, **options),
+    "KrylovLSTD (stream)": lambda n_features, **options: KrylovLSTD(
+        n_features, lambda_=0.7, dimension=8, reads="stream", **options
+    ),
     "TLSTD": lambda n_features, **options: TLSTD(n_features, max(1, n_features // 2), lambda_=0.7, **options),
     "TLSTD (full rank)": lambda n_features, **options: TLSTD(n_features, n_features, lambda_=0.7, **options),
     "TLSTD (replacing)": lambda n_features, **options: TLSTD(

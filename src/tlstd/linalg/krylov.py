@@ -47,14 +47,15 @@ class KrylovPath:
         self._singular = False
         self._longest = 0.0
         self._residuals = [self.length]
+        self._n_vectors = 0 if self.finished else 1
         if not self.finished:
             np.divide(b, self.length, out=self._Q[0])
             self._g[0] = self.length
 
     @property
     def Q(self) -> FloatArray:
-        """The basis, one vector a row: (m + 1, n), or (m, n) once the path is finished. A view."""
-        Q: FloatArray = self._Q[: self.dimension + (0 if self.finished else 1)]
+        """The basis, one vector a row: (m + 1, n), or (m, n) if the space is invariant. A view."""
+        Q: FloatArray = self._Q[: self._n_vectors]
         return Q
 
     @property
@@ -90,6 +91,7 @@ class KrylovPath:
         if not finished:
             self._H[m + 1, m] = rest
             np.divide(w, rest, out=self._Q[m + 1])
+            self._n_vectors += 1
         self._rotate(h, 0.0 if finished else rest)
         self.dimension = m + 1
         self.finished = finished or self._solved()
@@ -139,6 +141,18 @@ class KrylovPath:
         y = self.coordinates(dimension)
         w: FloatArray = y @ self._Q[: y.size]
         return w
+
+    def projection(self, dimension: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Q (n, k), Y (k, m), R (m, m) and c (m,): the solution of least residual is Q_m y with R y = c.
+
+        Y R is the QR decomposition of H, so that Q Y is an orthonormal basis of A Q_m, R = (QY)ᵀA Q_m and c = (QY)ᵀb.
+        """
+        m = min(dimension, self.dimension)
+        if self._singular and m == self.dimension:
+            m -= 1
+        k = min(m + 1, self._n_vectors) if m else 0
+        Y, R = np.linalg.qr(self._H[:k, :m])
+        return self._Q[:k].T, Y, R, self.length * Y[0] if m else np.zeros(0)
 
     def _reserve(self, dimension: int) -> None:
         """Make room for so many dimensions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -101,6 +102,12 @@ class SampleOperator:
         if folds is not None:
             self._fold = folds.fold.astype(np.int16)
             self._fold_weights = self._weigh_folds(folds)
+
+    def shifted(self, shift: FloatArray) -> SampleOperator:
+        """The same with another diagonal ``shift``."""
+        other = copy(self)
+        other.shift = shift
+        return other
 
     @property
     def n(self) -> int:
@@ -326,3 +333,11 @@ class SampleOperator:
                 kernels.count_equal(chunk.ptr, chunk.pos, chunk.val, rows, reference[:, 0], counts)
         constant: NDArray[np.bool_] = (counts == samples.n_kept) & (reference[:, 0] != 0.0)
         return constant
+
+
+def with_ridge(operator: SampleOperator, ridge: float) -> SampleOperator:
+    """The operator A + ηD, η = ``ridge`` times the mean ‖x‖², D the identity but 0 for features that are constant."""
+    if ridge == 0.0:
+        return operator
+    eta = ridge * operator.mean_square()
+    return operator.shifted(np.where(operator.constant_features(), 0.0, eta))

@@ -209,6 +209,12 @@ class SampleStore:
         """Ids of the features seen, by position."""
         return self._seen.all_ids[: self._samples.n]
 
+    def find(self, ids: IntArray) -> IntArray:
+        """Positions of features; -1 for those that were not seen."""
+        positions = self._seen.find(ids)
+        positions[positions >= self._samples.n] = -1
+        return positions
+
     @property
     def nbytes(self) -> int:
         """Bytes of the samples, without those of the features seen."""
