@@ -244,6 +244,23 @@ def place_rows(shared, discounts, n_rows, last, row, next_row):
 
 
 @kernel
+def write_columns(shared, given, n_rows, last, columns, first):
+    """Write what is given of samples to the columns of a chunk from ``first`` on; returns whether all ratios are 1."""
+    rewards, discounts, trace_discounts, rhos = given
+    row, next_row, all_rewards, all_discounts, all_trace_discounts = columns
+    n = shared.size
+    place_rows(shared, discounts, n_rows, last, row[first : first + n], next_row[first : first + n])
+    ones = True
+    for t in range(n):
+        for c in range(rewards.shape[1]):
+            all_rewards[first + t, c] = rewards[t, c]
+        all_discounts[first + t] = discounts[t]
+        all_trace_discounts[first + t] = trace_discounts[t]
+        ones &= rhos[t] == 1.0
+    return ones
+
+
+@kernel
 def copy_sparse(x, rows, x_next, next_rows, shared, discounts, ptr, first_row, ids, vals):
     """Copy the rows to be stored: their ends to ``ptr`` from ``first_row`` on, their entries to ``ids`` and ``vals``.
 

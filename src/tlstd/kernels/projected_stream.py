@@ -92,13 +92,13 @@ def begin(system, state):
 
 
 @kernel
-def gather_rows(ptr, pos, val, table, G):
-    """G[r] = tableᵀx of row r; as in :mod:`tlstd.kernels.krylov`, for any number of columns."""
+def gather_rows(ptr, pos, val, first, stop, table, G):
+    """G[r - first] = tableᵀx of the rows r; as in :mod:`tlstd.kernels.krylov`, for any number of columns."""
     k = table.shape[1]
-    for r in range(G.shape[0]):
+    for r in range(stop - first):
         for c in range(k):
             G[r, c] = 0.0
-        for e in range(ptr[r], ptr[r + 1]):
+        for e in range(ptr[first + r], ptr[first + r + 1]):
             p = np.uint32(pos[e])
             if val is None:
                 for c in range(k):
@@ -109,14 +109,15 @@ def gather_rows(ptr, pos, val, table, G):
 
 
 @kernel
-def follow(G, samples, rewards, lambda_, growth, bases, system, state, values):
-    """Add samples, in place. ``G`` has the coordinates of the rows; weights grow by a factor ``growth`` a sample.
+def follow(G, first_row, samples, rhos, start, stop, lambda_, growth, bases, system, state, values):
+    """Add the samples from ``start`` to ``stop`` of a chunk, in place. Weights grow by a factor ``growth`` a sample.
 
-    ``samples`` is (row, next_row, discounts, trace_discounts, rhos), ``bases`` is (left, first). If ``values`` is not
-    empty, the value of each x_{t+1} right after its step is written there; where ``next_row`` is -1, the coordinates of
-    x_{t+1} are taken from the end of G, in order. O(k·m + m²) a sample.
+    ``samples`` is (row, next_row, discounts, trace_discounts, rewards), ``bases`` is (left, first). ``G`` has the
+    coordinates of the rows from ``first_row`` on. If ``values`` is not empty, the value of each x_{t+1} right after its
+    step is written there; where ``next_row`` is -1, the coordinates of x_{t+1} are taken from the end of G, in order.
+    O(k·m + m²) a sample.
     """
-    row, next_row, discounts, trace_discounts, rhos = samples
+    row, next_row, discounts, trace_discounts, rewards = samples
     left, first = bases
     M, inverse, c, y = system
     trace, numbers = state
@@ -126,10 +127,11 @@ def follow(G, samples, rewards, lambda_, growth, bases, system, state, values):
     weight, since, invertible = numbers[0], numbers[1], numbers[2] == 1.0
     ends = G.shape[0]
     if values.size:
-        for t in range(row.size):
+        for t in range(start, stop):
             ends -= int(next_row[t] < 0)
-    for t in range(row.size):
-        a, b, discount, decay, rho = row[t], next_row[t], discounts[t], trace_discounts[t] * lambda_, rhos[t]
+    for t in range(start, stop):
+        a, b, discount, decay = row[t] - first_row, next_row[t] - first_row, discounts[t], trace_discounts[t] * lambda_
+        rho = 1.0 if rhos is None else rhos[t]
         for i in range(k):
             trace[i] = rho * (decay * trace[i] + G[a, i])
         for j in range(m):
@@ -138,7 +140,7 @@ def follow(G, samples, rewards, lambda_, growth, bases, system, state, values):
             for j in range(m):
                 u[j] += left[i, j] * trace[i]
         for j in range(m):
-            d[j] = G[a, first + j] - discount * G[b, first + j] if b >= 0 else G[a, first + j]
+            d[j] = G[a, first + j] - discount * G[b, first + j] if next_row[t] >= 0 else G[a, first + j]
             u[j] *= weight
         # (M + u dᵀ)⁻¹ = M⁻¹ - M⁻¹u dᵀM⁻¹ / (1 + dᵀM⁻¹u)
         denominator = 0.0
@@ -171,15 +173,15 @@ def follow(G, samples, rewards, lambda_, growth, bases, system, state, values):
                 for j in range(m):
                     inverse[i, j] -= factor * q[j]
         weight *= growth
-        if invertible and (values.size or t == row.size - 1):
+        if invertible and (values.size or t == stop - 1):
             solve(M, inverse, c, y, rest)
         if values.size:
-            if b < 0:
+            if next_row[t] < 0:
                 b = ends
                 ends += 1
             total = 0.0
             for j in range(m):
                 total += G[b, first + j] * y[j]
-            values[t] = total
+            values[t - start] = total
     numbers[0], numbers[1], numbers[2] = weight, since, 1.0 if invertible else 0.0
-    numbers[3] += row.size
+    numbers[3] += stop - start

@@ -43,7 +43,7 @@ class KrylovPath:
         self._H: FloatArray = np.zeros((_FIRST + 1, _FIRST))
         self._R: FloatArray = np.zeros((_FIRST, _FIRST))
         self._g: FloatArray = np.zeros(_FIRST + 1)
-        self._rotations: FloatArray = np.zeros((_FIRST, 2))
+        self._rotations: list[tuple[float, float]] = []
         self._singular = False
         self._longest = 0.0
         self._residuals = [self.length]
@@ -98,25 +98,26 @@ class KrylovPath:
 
     def _solved(self) -> bool:
         """Whether the residual is what rounding leaves of it. Any further direction would be rounding too."""
+        if self._residuals[-1] > 1e-3 * self.length:
+            return False
         reached = norm(self.coordinates(self.dimension))
         return self._residuals[-1] <= EPS * (10.0 * self.length + self._longest * reached)
 
-    def _rotate(self, h: FloatArray, rest: float) -> None:
-        """Add column ``h`` with ``rest`` below it to the QR decomposition of H."""
-        m = self.dimension
-        for i in range(m):
-            c, s = self._rotations[i]
+    def _rotate(self, column: FloatArray, rest: float) -> None:
+        """Add a column with ``rest`` below it to the QR decomposition of H."""
+        m, h = self.dimension, column.tolist()
+        for i, (c, s) in enumerate(self._rotations):
             h[i], h[i + 1] = c * h[i] + s * h[i + 1], c * h[i + 1] - s * h[i]
-        r = hypot(h[m], rest)
+        r, g = hypot(h[m], rest), float(self._g[m])
         self._singular = r <= BREAKDOWN * self._longest
-        c, s = (1.0, 0.0) if self._singular else (h[m] / r, rest / r)
-        h[m] = r if not self._singular else 0.0
-        self._rotations[m] = c, s
-        self._R[: m + 1, m] = h
-        self._g[m], self._g[m + 1] = c * self._g[m], -s * self._g[m]
         if self._singular:  # this direction, the last one, cannot make the residual smaller
-            self._g[m], self._g[m + 1] = 0.0, self._g[m]
-        self._residuals.append(abs(float(self._g[m + 1])))
+            c, s, h[m] = 0.0, -1.0, 0.0
+        else:
+            c, s, h[m] = h[m] / r, rest / r, r
+        self._rotations.append((c, s))
+        self._R[: m + 1, m] = h
+        self._g[m], self._g[m + 1] = c * g, -s * g
+        self._residuals.append(abs(s * g))
 
     def coordinates(self, dimension: int) -> FloatArray:
         """y of the solution of least residual, as long as the dimensions that there are up to ``dimension``."""
@@ -164,7 +165,6 @@ class KrylovPath:
         Q[: old + 1], H[: old + 1, :old], R[:old, :old] = self._Q, self._H, self._R
         self._Q, self._H, self._R = Q, H, R
         self._g = np.concatenate([self._g, np.zeros(size - old)])
-        self._rotations = np.concatenate([self._rotations, np.zeros((size - old, 2))])
 
 
 class Arnoldi:
@@ -200,10 +200,10 @@ class Arnoldi:
                     return
                 shortest = min(self.paths[c].dimension for c in growing)
                 columns = [c for c in growing if self.paths[c].dimension == shortest]
-                V = np.stack([self.paths[c].direction for c in columns], axis=1)
-                products = self.product(V, columns)
-                for i, c in enumerate(columns):
-                    self.paths[c].extend(products[:, i].copy())
+                V = np.array([self.paths[c].direction for c in columns]).T
+                products = np.array(self.product(V, columns).T)
+                for product, c in zip(products, columns, strict=True):
+                    self.paths[c].extend(product)
 
     def solutions(self, dimension: int) -> FloatArray:
         """The solutions of least residual of all systems, (n, k)."""

@@ -29,8 +29,9 @@ class KrylovStream:
     Parameters
     ----------
     store : SampleStore
-    arnoldi : callable
-        ``arnoldi(samples)`` is a run of the wanted dimension over all of them, one path a target.
+    dimension : int
+    operator : callable
+        ``operator(samples)`` is the system of these samples.
     """
 
     def __init__(self, store: SampleStore, dimension: int, operator: Callable[[Samples], SampleOperator]) -> None:
@@ -70,9 +71,10 @@ class KrylovStream:
     def catch_up(self) -> None:
         """Follow what is in the store, if an append was interrupted, and refresh if it is time."""
         samples = self.store.samples
-        if samples.n_samples == self.refreshed:
+        refreshed, streams = self._made
+        if (streams[-1].n_samples if streams else refreshed) == samples.n_samples < self.next_refresh:
             return
-        for target, projected in enumerate(self._made[1]):
+        for target, projected in enumerate(streams):
             projected.follow(samples, self.store.lambda_, target)
         if samples.n_samples >= self.next_refresh:
             self._made = samples.n_samples, self._refresh(samples)

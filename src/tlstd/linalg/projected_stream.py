@@ -71,7 +71,7 @@ class ProjectedStream:
     @property
     def n_samples(self) -> int:
         """Samples that the system is made of."""
-        return int(self._state[1][3])
+        return int(self._state[1].item(3))
 
     @property
     def y(self) -> FloatArray:
@@ -100,7 +100,9 @@ class ProjectedStream:
         known = (positions >= 0) & (positions < self.n)
         G = np.zeros((ptr.size - 1, self._table.shape[1]))
         if self.n:
-            kernels.gather_rows(ptr, np.where(known, positions, 0), np.where(known, vals, 0.0), self._table, G)
+            kernels.gather_rows(
+                ptr, np.where(known, positions, 0), np.where(known, vals, 0.0), 0, ptr.size - 1, self._table, G
+            )
         return G
 
     def coordinates(self, chunk: Chunk, first_row: int, stop_row: int, n: int, spare: int = 0) -> FloatArray:
@@ -114,7 +116,7 @@ class ProjectedStream:
             grown = np.zeros((max(n, self._table.shape[0] * 5 // 4 + 16), self._table.shape[1]))
             grown[: self.n] = self._table[: self.n]
             self._table = grown
-        kernels.gather_rows(chunk.ptr[first_row:], chunk.pos, chunk.val, self._table, G[: stop_row - first_row])
+        kernels.gather_rows(chunk.ptr, chunk.pos, chunk.val, first_row, stop_row, self._table, G)
         return G
 
     def follow(
@@ -131,31 +133,23 @@ class ProjectedStream:
         If ``values`` (as many as there are new samples) is given, the value of each x_{t+1} right after its step is
         written there; ``ends`` has the coordinates tableᵀx_{t+1} of those with discount 0, in order.
         """
-        n_ends = 0
-        written = 0
+        n_ends = written = 0
         while self.n_samples < samples.n_samples:
-            at = self.n_samples - samples.n_left
-            c, start = divmod(at, samples.chunk_size)
+            c, start = divmod(self.n_samples - samples.n_left, samples.chunk_size)
             chunk, stop = samples.chunks[c], samples.count(c)
-            s = slice(start, stop)
-            row, next_row = chunk.row[s], chunk.next_row[s]
-            first_row = int(row[0])
-            now = int((next_row < 0).sum()) if ends is not None else 0
+            first_row = int(chunk.row[start])
+            now = 0 if ends is None else int((chunk.next_row[start:stop] < 0).sum())
             G = self.coordinates(chunk, first_row, chunk.n_rows(stop), samples.n, now)
             if ends is not None and now:
                 G[-now:] = ends[n_ends : n_ends + now]
                 n_ends += now
-            columns = (
-                row - np.int32(first_row),
-                np.where(next_row < 0, np.int32(-1), next_row - np.int32(first_row)),
-                chunk.discounts[s],
-                chunk.trace_discounts[s],
-                np.ones(row.size) if chunk.rhos is None else chunk.rhos[s],
+            columns = (chunk.row, chunk.next_row, chunk.discounts, chunk.trace_discounts, chunk.rewards[:, target])
+            out = _NO_VALUES if values is None else values[written:]
+            bases, system, state = self._bases, self._system, self._state
+            kernels.follow(
+                G, first_row, columns, chunk.rhos, start, stop, lambda_, self.growth, bases, system, state, out
             )
-            out = _NO_VALUES if values is None else values[written : written + row.size]
-            written += row.size
-            rewards = chunk.rewards[s, target]
-            kernels.follow(G, columns, rewards, lambda_, self.growth, self._bases, self._system, self._state, out)
+            written += stop - start
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
@@ -214,7 +208,7 @@ def projected_trace(samples: Samples, lambda_: float, table: FloatArray) -> Floa
             if chunk.X is not None:
                 np.matmul(chunk.X[first:stop], table, out=G)
             else:
-                kernels.gather_rows(chunk.ptr[first:], chunk.pos, chunk.val, table, G)
+                kernels.gather_rows(chunk.ptr, chunk.pos, chunk.val, first, stop, table, G)
             trace += factor * (factors[used] @ G[chunk.row[used] - first])
         factor *= carried
         if factor == 0.0:

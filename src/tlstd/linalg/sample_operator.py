@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -150,7 +151,7 @@ class SampleOperator:
         k = columns.shape[1]
         out, carry = np.zeros((self.n, k)), np.zeros(k)
         masks = self._masks(systems, k)
-        with one_thread():
+        with self._threads():
             for c in range(len(self.samples.chunks) - 1, -1, -1):
                 chunk, count = self.samples.chunks[c], self.samples.count(c)
                 P = self._gather(chunk, count, columns)
@@ -175,8 +176,11 @@ class SampleOperator:
         k = columns.shape[1]
         out, border = np.zeros((self.n, k)), self.samples.border
         masks = self._masks(systems, k)
-        with one_thread():
-            carry = border @ columns[: border.size]
+        with self._threads():
+            carry = np.zeros(k)
+            if border.size:
+                with one_thread():
+                    carry += border @ columns[: border.size]
             for c, chunk in enumerate(self.samples.chunks):
                 count = self.samples.count(c)
                 P = self._gather(chunk, count, columns)
@@ -208,7 +212,7 @@ class SampleOperator:
         k = self.n_targets * copies
         out, carry = np.zeros((self.n, k)), np.zeros(k)
         masks = self._masks(None if systems is None else np.tile(systems, self.n_targets), k)
-        with one_thread():
+        with self._threads():
             for c in range(len(self.samples.chunks) - 1, -1, -1):
                 chunk, count = self.samples.chunks[c], self.samples.count(c)
                 D = np.repeat(chunk.rewards[:count], copies, axis=1)
@@ -222,6 +226,10 @@ class SampleOperator:
     def toarray(self) -> FloatArray:
         """A as an (n, n) array; for small n."""
         return self.matvec(np.eye(self.n))
+
+    def _threads(self) -> AbstractContextManager[Any]:
+        """One BLAS thread, if BLAS is used at all."""
+        return one_thread() if self.samples.is_dense or self.old is not None else nullcontext()
 
     # --- their parts ------------------------------------------------------------------------------------------------
 

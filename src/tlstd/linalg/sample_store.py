@@ -30,6 +30,7 @@ NEGLIGIBLE = 2.0**-60
 
 _AT_ONCE = 1 << 12  # entries that are copied and looked up together, about: they stay in a cache
 _MAX_INT32 = (1 << 31) - 1
+_NO_ROW = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
 class Chunk:
@@ -241,9 +242,10 @@ class SampleStore:
                 samples = samples._replace(chunks=(*samples.chunks, chunk))
             stop = min(len(batch), start + samples.chunk_size - filled)
             self._fill(samples, filled, batch.part(start, stop))
-            samples = self._without_forgotten(samples._replace(n_samples=samples.n_samples + stop - start))
+            n_samples, n = samples.n_samples + stop - start, int(self._seen.counter[0])
+            samples = self._without_forgotten(samples._replace(n_samples=n_samples, n=n))
             start = stop
-        self._samples = samples._replace(n=len(self._seen))
+        self._samples = samples
         self._appending = False
 
     def _forget_features(self, n: int) -> None:
@@ -262,11 +264,10 @@ class SampleStore:
             self._copy_dense(chunk, part, n_rows, last, shared, stop, samples.chunk_size)
         else:
             self._copy_sparse(chunk, part, n_rows, last, shared, stop, samples.chunk_size)
-        kernels.place_rows(shared, part.discounts, n_rows, last, chunk.row[filled:stop], chunk.next_row[filled:stop])
-        chunk.rewards[filled:stop] = part.rewards
-        chunk.discounts[filled:stop] = part.discounts
-        chunk.trace_discounts[filled:stop] = part.trace_discounts
-        if chunk.rhos is None and (part.rhos != 1.0).any():
+        columns = (chunk.row, chunk.next_row, chunk.rewards, chunk.discounts, chunk.trace_discounts)
+        given = (part.rewards, part.discounts, part.trace_discounts, part.rhos)
+        ones = kernels.write_columns(shared, given, n_rows, last, columns, filled)
+        if chunk.rhos is None and not ones:
             chunk.rhos = np.ones(chunk.row.size)
         if chunk.rhos is not None:
             chunk.rhos[filled:stop] = part.rhos
@@ -278,8 +279,7 @@ class SampleStore:
     ) -> None:
         x, rows, x_next, next_rows = part.sparse()
         start = int(chunk.ptr[n_rows])
-        none = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-        tail = none if last < 0 else self._stored_row(chunk, last)
+        tail = _NO_ROW if last < 0 else self._stored_row(chunk, last)
         n_new, n_entries = kernels.plan_sparse(
             x, rows, x_next, next_rows, part.one_store, part.discounts, tail, min(last, 0), shared
         )
