@@ -177,3 +177,67 @@ def test_bad_parameters_are_refused(name: str, value: Any) -> None:
     options: dict[str, Any] = {"lambda_": 0.5, "dimension": 3, name: value}
     with pytest.raises(InvalidParameterError, match=name):
         KrylovLSTD(5, **options)
+
+
+# Predictions at every step.
+
+
+@pytest.mark.parametrize("kind", ["binary", "valued", "dense"])
+@pytest.mark.parametrize("ridge", [0.0, 0.01])
+def test_a_stream_is_the_batch_solution_at_refreshes(kind: str, ridge: float) -> None:
+    steps = random_steps(np.random.default_rng(10), 150, kind=kind)
+    stream = KrylovLSTD(30, lambda_=0.7, dimension=6, reads="stream", ridge=ridge)
+    batch = KrylovLSTD(30, lambda_=0.7, dimension=6, ridge=ridge)
+    equal = 0
+    for t in steps:
+        for model in (stream, batch):
+            model.update(t)
+        assert stream._stream is not None
+        if stream._stream.refreshed == stream.n_updates:
+            scale = max(1.0, np.abs(batch.weights).max())
+            np.testing.assert_allclose(stream.weights, batch.weights, atol=1e-8 * scale)
+            equal += 1
+    assert equal > 10
+
+
+def test_a_stream_of_full_dimension_is_lstd_at_every_step() -> None:
+    """All features are seen before the last refresh, so that the basis is all of the space."""
+    steps = random_steps(np.random.default_rng(11), 700, kind="valued", n_features=12)
+    stream = KrylovLSTD(12, lambda_=0.7, dimension=12, reads="stream")
+    lstd = LSTD(12, lambda_=0.7, rcond=0.0)
+    for model in (stream, lstd):
+        model.update_many(steps[:600])
+    for t in steps[600:]:
+        for model in (stream, lstd):
+            model.update(t)
+        np.testing.assert_allclose(stream.weights, lstd.weights, atol=1e-9 * np.abs(lstd.weights).max())
+
+
+@pytest.mark.parametrize("kind", ["binary", "dense"])
+@pytest.mark.parametrize("beta", [None, 0.05])
+def test_update_and_predict_is_update_and_predict(kind: str, beta: float | None) -> None:
+    steps = random_steps(np.random.default_rng(12), 120, kind=kind, n_targets=2)
+    options: dict[str, Any] = {"lambda_": 0.7, "dimension": 5, "reads": "stream", "beta": beta, "n_targets": 2}
+    compiled, stepwise = KrylovLSTD(30, **options), KrylovLSTD(30, **options)
+    values = compiled.update_and_predict(steps)
+    expected = np.zeros((120, 2))
+    for i, t in enumerate(steps):
+        stepwise.update(t)
+        expected[i] = stepwise.predict(t.x_next)
+    np.testing.assert_allclose(values, expected, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_array_equal(compiled.weights, stepwise.weights)
+    with pytest.raises(InvalidParameterError, match="reads"):
+        KrylovLSTD(30, lambda_=0.7, dimension=5).update_and_predict(steps)
+
+
+def test_a_stream_saved_between_refreshes_goes_on(tmp_path: Path) -> None:
+    steps = random_steps(np.random.default_rng(13), 300, kind="valued", n_targets=2, ratios=True)
+    model = KrylovLSTD(30, lambda_=0.6, dimension=7, reads="stream", ridge=1e-3, beta=0.1, n_targets=2)
+    model.update_many(steps[:251])
+    model.save(tmp_path / "model")
+    twin = load(tmp_path / "model")
+    np.testing.assert_array_equal(twin.weights, model.weights)
+    for m in (model, twin):
+        for t in steps[251:]:
+            m.update(t)
+    np.testing.assert_array_equal(twin.weights, model.weights)

@@ -34,7 +34,7 @@ class KrylovLSTD(LinearEstimator):
     reads : "batch" or "stream"
         Batch: updates only store; the first read after an update solves over all samples. Stream: for a prediction at
         every step. A basis Q of the Krylov space is made at the first sample and whenever the samples have grown by a
-        quarter (with ``beta``, by a quarter of 1/β at most); in between the system WᵀA_tQ y = Wᵀb_t, W an orthonormal
+        third (with ``beta``, by a third of 1/β at most); in between the system WᵀA_tQ y = Wᵀb_t, W an orthonormal
         basis of AQ then, is updated and solved with every sample. At these moments the weights are those of
         ``"batch"``. Features that were first seen since then have no weight yet.
     ridge : float >= 0

@@ -144,16 +144,16 @@ class KrylovPath:
         return w
 
     def projection(self, dimension: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Q (n, k), Y (k, m), R (m, m) and c (m,): the solution of least residual is Q_m y with R y = c.
+        """Q (k, n), Y (k, m), R (m, m) and c (m,): the solution of least residual is Q_mᵀy with R y = c.
 
-        Y R is the QR decomposition of H, so that Q Y is an orthonormal basis of A Q_m, R = (QY)ᵀA Q_m and c = (QY)ᵀb.
+        Y R is the QR decomposition of H, so that W = QᵀY is an orthonormal basis of A Q_mᵀ, R = WᵀA Q_mᵀ and c = Wᵀb.
         """
         m = min(dimension, self.dimension)
         if self._singular and m == self.dimension:
             m -= 1
         k = min(m + 1, self._n_vectors) if m else 0
         Y, R = np.linalg.qr(self._H[:k, :m])
-        return self._Q[:k].T, Y, R, self.length * Y[0] if m else np.zeros(0)
+        return self._Q[:k], Y, R, self.length * Y[0] if m else np.zeros(0)
 
     def _reserve(self, dimension: int) -> None:
         """Make room for so many dimensions."""
@@ -200,10 +200,10 @@ class Arnoldi:
                     return
                 shortest = min(self.paths[c].dimension for c in growing)
                 columns = [c for c in growing if self.paths[c].dimension == shortest]
-                V = np.array([self.paths[c].direction for c in columns]).T
-                products = np.array(self.product(V, columns).T)
-                for product, c in zip(products, columns, strict=True):
-                    self.paths[c].extend(product)
+                V = np.stack([self.paths[c].direction for c in columns], axis=1)
+                products = self.product(V, columns)
+                for i, c in enumerate(columns):
+                    self.paths[c].extend(np.ascontiguousarray(products[:, i]))
 
     def solutions(self, dimension: int) -> FloatArray:
         """The solutions of least residual of all systems, (n, k)."""

@@ -15,7 +15,7 @@ from tlstd.linalg.sample_store import Samples, SampleStore
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray
 
-GROWTH = 0.25
+GROWTH = 1.0 / 3.0
 """Bases are made anew whenever there are this share of samples more than when they were made."""
 
 
@@ -109,11 +109,11 @@ class KrylovStream:
         with one_thread():
             for path in arnoldi.paths:
                 Q, Y, R, c = path.projection(self.dimension)
-                Q = np.ascontiguousarray(Q)
-                trace = projected_trace(samples, lambda_, Q)
+                table = np.ascontiguousarray(Q.T)
+                trace = projected_trace(samples, lambda_, table)
                 made.append(
                     ProjectedStream(
-                        Q, Y, total * R, total * c, trace, n_samples=samples.n_samples, weight=weight, growth=growth
+                        table, Y, total * R, total * c, trace, n_samples=samples.n_samples, weight=weight, growth=growth
                     )
                 )
         return tuple(made)
