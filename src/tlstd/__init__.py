@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tlstd.estimators.base import Estimator as Estimator
     from tlstd.estimators.handover import Handover as Handover
     from tlstd.estimators.ilstd import ILSTD as ILSTD
+    from tlstd.estimators.krylov_lstd import KrylovLSTD as KrylovLSTD
     from tlstd.estimators.lstd import LSTD as LSTD
     from tlstd.estimators.step_sizes import Decay as Decay
     from tlstd.estimators.td import TD as TD
@@ -57,6 +58,7 @@ _HOME = {
     "Fourier": "features.fourier",
     "InvalidInputError": "errors",
     "InvalidParameterError": "errors",
+    "KrylovLSTD": "estimators.krylov_lstd",
     "LSTD": "estimators.lstd",
     "MarkovRewardProcess": "domains.mdp",
     "RBF": "features.rbf",

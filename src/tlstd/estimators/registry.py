@@ -8,6 +8,7 @@ from tlstd.estimators.atd import ATD
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.handover import Handover
 from tlstd.estimators.ilstd import ILSTD
+from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.step_sizes import Decay
 from tlstd.estimators.td import TD
@@ -19,6 +20,10 @@ Factory = Callable[..., LinearEstimator]
 ESTIMATORS: dict[str, Factory] = {
     "LSTD": lambda n_features, **options: LSTD(n_features, lambda_=0.7, **options),
     "LSTD (recursive)": lambda n_features, **options: LSTD(n_features, lambda_=0.7, solver="recursive", **options),
+    "KrylovLSTD": lambda n_features, **options: KrylovLSTD(n_features, lambda_=0.7, dimension=8, **options),
+    "KrylovLSTD (stream)": lambda n_features, **options: KrylovLSTD(
+        n_features, lambda_=0.7, dimension=8, reads="stream", **options
+    ),
     "TLSTD": lambda n_features, **options: TLSTD(n_features, max(1, n_features // 2), lambda_=0.7, **options),
     "TLSTD (full rank)": lambda n_features, **options: TLSTD(n_features, n_features, lambda_=0.7, **options),
     "TLSTD (replacing)": lambda n_features, **options: TLSTD(
@@ -53,6 +58,6 @@ ESTIMATORS: dict[str, Factory] = {
 """Typical instances, made from the number of features; the contract suite runs on each of them."""
 
 CLASSES: dict[str, type[LinearEstimator]] = {
-    cls.__name__: cls for cls in (ATD, Handover, ILSTD, LSTD, TD, TLSTD, TrueOnlineTD)
+    cls.__name__: cls for cls in (ATD, Handover, ILSTD, KrylovLSTD, LSTD, TD, TLSTD, TrueOnlineTD)
 }
 """The classes whose saved models :func:`tlstd.load` can read, by the name in the file."""

@@ -1,0 +1,159 @@
+"""Krylov solutions that are up to date at every sample, between bases that are made anew as samples grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tlstd.container import Saved, State
+from tlstd.linalg.batch import Batch, entries
+from tlstd.linalg.krylov import Arnoldi
+from tlstd.linalg.projected_stream import ProjectedStream, projected_trace
+from tlstd.linalg.sample_operator import SampleOperator
+from tlstd.linalg.sample_store import Samples, SampleStore
+from tlstd.linalg.threads import one_thread
+from tlstd.types import FloatArray, IntArray
+
+GROWTH = 1.0 / 3.0
+"""Bases are made anew whenever there are this share of samples more than when they were made."""
+
+
+class KrylovStream:
+    """The samples of a store, with the solution for each target at every moment.
+
+    At a *refresh* the Krylov bases Q of all samples are made, with W = orth(AQ). From then on WᵀA_tQ y = Wᵀb_t is
+    followed (:class:`ProjectedStream`): O(nnz·m + m²) a sample. Refreshes are at sample 1 and whenever samples have
+    grown by ``GROWTH``; with ``beta`` by ``GROWTH``/β at most. That is a function of the number of samples alone.
+
+    Parameters
+    ----------
+    store : SampleStore
+    dimension : int
+    operator : callable
+        ``operator(samples)`` is the system of these samples.
+    """
+
+    def __init__(self, store: SampleStore, dimension: int, operator: Callable[[Samples], SampleOperator]) -> None:
+        self.store, self.dimension, self.operator = store, dimension, operator
+        self._made: tuple[int, tuple[ProjectedStream, ...]] = (0, ())
+
+    @property
+    def refreshed(self) -> int:
+        """Number of samples at the last refresh."""
+        return self._made[0]
+
+    @property
+    def next_refresh(self) -> int:
+        """Number of samples at the next one."""
+        beta, refreshed = self.store.beta, self.refreshed
+        return refreshed + max(1, int(GROWTH * (refreshed if beta is None else min(refreshed, 1.0 / beta))))
+
+    def append(self, batch: Batch, values: FloatArray | None = None) -> None:
+        """Store and follow a checked batch. The value of each x_next after its step goes to ``values`` (N, n_targets).
+
+        Interrupted, it has taken a part of the batch: as much as is in the store.
+        """
+        self.catch_up()
+        start = 0
+        while start < len(batch):
+            stop = min(len(batch), start + self.next_refresh - self.store.samples.n_samples)
+            part = batch.part(start, stop)
+            self.store.append(part)
+            if values is not None:
+                self._follow_with_values(part, values[start:stop])
+            self.catch_up()
+            if values is not None and self.refreshed == self.store.samples.n_samples:
+                last = self._next_rows(part, np.array([len(part) - 1]))
+                values[stop - 1] = [p.coordinates_of(*last)[0, : p.dimension] @ p.y for p in self._made[1]]
+            start = stop
+
+    def catch_up(self) -> None:
+        """Follow what is in the store, if an append was interrupted, and refresh if it is time."""
+        samples = self.store.samples
+        refreshed, streams = self._made
+        if (streams[-1].n_samples if streams else refreshed) == samples.n_samples < self.next_refresh:
+            return
+        for target, projected in enumerate(streams):
+            projected.follow(samples, self.store.lambda_, target)
+        if samples.n_samples >= self.next_refresh:
+            self._made = samples.n_samples, self._refresh(samples)
+
+    def _follow_with_values(self, part: Batch, values: FloatArray) -> None:
+        ended = np.flatnonzero(part.discounts == 0.0)
+        rows = self._next_rows(part, ended)
+        for target, projected in enumerate(self._made[1]):
+            out = np.empty(len(part))
+            ends = projected.coordinates_of(*rows)
+            projected.follow(self.store.samples, self.store.lambda_, target, values=out, ends=ends)
+            values[:, target] = out
+
+    def _next_rows(self, batch: Batch, which: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """x_next of some samples as CSR arrays with positions of features."""
+        _, _, (indptr, indices, data), next_rows = batch.sparse()
+        picked = next_rows[which]
+        ids = entries((indptr, indices, data), picked)
+        vals = np.concatenate([np.zeros(0), *(data[indptr[i] : indptr[i + 1]] for i in picked)])
+        ptr = np.concatenate([[0], np.cumsum(indptr[picked + 1] - indptr[picked])])
+        return ptr, self.store.find(ids), vals
+
+    def _refresh(self, samples: Samples) -> tuple[ProjectedStream, ...]:
+        beta, lambda_ = self.store.beta, self.store.lambda_
+        total, weight, growth = float(samples.n_samples), 1.0, 1.0
+        if beta is not None:
+            total, weight, growth = 1.0, beta / (1.0 - beta), 1.0 / (1.0 - beta)
+        operator = self.operator(samples)
+        arnoldi = Arnoldi(lambda V, columns: operator.matvec(V), operator.b())
+        arnoldi.extend(self.dimension)
+        made = []
+        with one_thread():
+            for path in arnoldi.paths:
+                Q, Y, R, c = path.projection(self.dimension)
+                table = np.ascontiguousarray(Q.T)
+                trace = projected_trace(samples, lambda_, table)
+                made.append(
+                    ProjectedStream(
+                        table, Y, total * R, total * c, trace, n_samples=samples.n_samples, weight=weight, growth=growth
+                    )
+                )
+        return tuple(made)
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def weights(self) -> FloatArray:
+        """(n, n_targets)."""
+        self.catch_up()
+        weights = np.zeros((self.store.samples.n, self.store.n_targets))
+        for target, projected in enumerate(self._made[1]):
+            weights[: projected.n, target] = projected.weights()
+        return weights
+
+    def predict(self, ids: IntArray, vals: FloatArray) -> FloatArray:
+        """Value of one vector, (n_targets,): O(nnz·m)."""
+        self.catch_up()
+        values = np.zeros(self.store.n_targets)
+        positions = self.store.find(ids)
+        for target, projected in enumerate(self._made[1]):
+            values[target] = projected.value(positions, vals)
+        return values
+
+    # --- saving -----------------------------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """What :meth:`restore` takes."""
+        self.catch_up()
+        refreshed, streams = self._made
+        return {"refreshed": refreshed, **{f"target_{i}": projected.state() for i, projected in enumerate(streams)}}
+
+    def restore(self, saved: Saved) -> None:
+        """Take over a saved state, if it fits the store, which has been restored; only of fresh objects."""
+        samples, beta = self.store.samples, self.store.beta
+        refreshed = saved.integer("refreshed", low=min(1, samples.n_samples), high=samples.n_samples)
+        self._made = refreshed, ()
+        if samples.n_samples >= self.next_refresh or refreshed < samples.n_left:
+            raise saved.error("refreshed", f"is {refreshed} with {samples.n_samples} samples, later than it should be")
+        if refreshed:
+            growth = 1.0 if beta is None else 1.0 / (1.0 - beta)
+            parts = (saved.part(f"target_{i}") for i in range(self.store.n_targets))
+            streams = [ProjectedStream.restored(part, samples.n, samples.n_samples, growth) for part in parts]
+            self._made = refreshed, tuple(streams)

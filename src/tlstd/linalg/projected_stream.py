@@ -1,0 +1,217 @@
+"""The LSTD system projected on fixed bases, up to date with its solution after every sample."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tlstd.container import Saved, State
+from tlstd.kernels import projected_stream as kernels
+from tlstd.kernels.krylov import trace_factors
+from tlstd.linalg.sample_store import Chunk, Samples
+from tlstd.linalg.threads import one_thread
+from tlstd.types import FloatArray, IntArray
+
+_NEGLIGIBLE = 1e-40  # what is on a trace below this share of the largest
+_NO_VALUES: FloatArray = np.zeros(0)
+
+
+class ProjectedStream:
+    """LᵀA_t R y = Lᵀb_t for bases L and R (n, m) that stay as they are while samples come; the weights are R y.
+
+    Both bases are in one ``table`` (n, k): R is m of its columns, L is table · left. For a Krylov space with basis
+    Q (n, m + 1) and A Q_m = Q H the table is Q, R its first m columns, and ``left`` an orthonormal basis of the columns
+    of H, so that L spans A R. For a truncated SVD U Σ Vᵀ the table is [U V], ``left`` is (I, 0) and ``first`` is m.
+
+    Features beyond the table have no weight. A step costs O(nnz·k + k·m + m²).
+
+    Parameters
+    ----------
+    table : (n, k)
+    left : (k, m)
+    first : int
+        R are the columns of the table from here on.
+    M : (m, m)
+        LᵀA R so far, as a sum over samples in units of the weight of the next sample.
+    c : (m,)
+        Lᵀb in the same units.
+    trace : (k,)
+        tableᵀz after the last sample.
+    weight, growth : float
+        Weight of the next sample, and by what factor weights grow from one sample to the next: 1/(1-β) forgets.
+    n_samples : int
+        Samples so far.
+    """
+
+    def __init__(
+        self,
+        table: FloatArray,
+        left: FloatArray,
+        M: FloatArray,
+        c: FloatArray,
+        trace: FloatArray,
+        *,
+        n_samples: int,
+        first: int = 0,
+        weight: float = 1.0,
+        growth: float = 1.0,
+    ) -> None:
+        self._table = np.ascontiguousarray(table)
+        self.n = table.shape[0]
+        self.growth = growth
+        self._bases = np.ascontiguousarray(left), first
+        self._system = np.array(M), np.zeros_like(M), np.array(c), np.zeros_like(c)
+        self._state = np.array(trace), np.array([weight, 0.0, 0.0, float(n_samples)])
+        kernels.begin(self._system, self._state)
+
+    @property
+    def dimension(self) -> int:
+        """m."""
+        return int(self._bases[0].shape[1])
+
+    @property
+    def n_samples(self) -> int:
+        """Samples that the system is made of."""
+        return int(self._state[1].item(3))
+
+    @property
+    def y(self) -> FloatArray:
+        """The solution's coordinates; a view."""
+        return self._system[3]
+
+    @property
+    def right(self) -> FloatArray:
+        """R (n, m); a view."""
+        first = self._bases[1]
+        return self._table[: self.n, first : first + self.dimension]
+
+    def weights(self) -> FloatArray:
+        """R y (n,)."""
+        with one_thread():
+            w: FloatArray = self.right @ self.y
+        return w
+
+    def value(self, positions: IntArray, vals: FloatArray) -> float:
+        """xᵀR y of a vector by the positions of its features, -1 for those that have none."""
+        known = (positions >= 0) & (positions < self.n)
+        return float(vals[known] @ (self.right[positions[known]] @ self.y))
+
+    def coordinates_of(self, ptr: IntArray, positions: IntArray, vals: FloatArray) -> FloatArray:
+        """tableᵀx of the rows of a CSR matrix with positions of features, -1 for those that have none."""
+        known = (positions >= 0) & (positions < self.n)
+        G = np.zeros((ptr.size - 1, self._table.shape[1]))
+        if self.n:
+            kernels.gather_rows(
+                ptr, np.where(known, positions, 0), np.where(known, vals, 0.0), 0, ptr.size - 1, self._table, G
+            )
+        return G
+
+    def coordinates(self, chunk: Chunk, first_row: int, stop_row: int, n: int, spare: int = 0) -> FloatArray:
+        """tableᵀx of some rows of a chunk, whose features are the first ``n``, with ``spare`` further rows."""
+        G = np.empty((stop_row - first_row + spare, self._table.shape[1]))
+        if chunk.X is not None:
+            with one_thread():
+                np.matmul(chunk.X[first_row:stop_row], self._table, out=G[: stop_row - first_row])
+            return G
+        if n > self._table.shape[0]:  # features that came later have rows of zeros
+            grown = np.zeros((max(n, self._table.shape[0] * 5 // 4 + 16), self._table.shape[1]))
+            grown[: self.n] = self._table[: self.n]
+            self._table = grown
+        kernels.gather_rows(chunk.ptr, chunk.pos, chunk.val, first_row, stop_row, self._table, G)
+        return G
+
+    def follow(
+        self,
+        samples: Samples,
+        lambda_: float,
+        target: int,
+        *,
+        values: FloatArray | None = None,
+        ends: FloatArray | None = None,
+    ) -> None:
+        """Add the samples that are new in ``samples``; O(nnz·k + k·m + m²) each.
+
+        If ``values`` (as many as there are new samples) is given, the value of each x_{t+1} right after its step is
+        written there; ``ends`` has the coordinates tableᵀx_{t+1} of those with discount 0, in order.
+        """
+        n_ends = written = 0
+        while self.n_samples < samples.n_samples:
+            c, start = divmod(self.n_samples - samples.n_left, samples.chunk_size)
+            chunk, stop = samples.chunks[c], samples.count(c)
+            first_row = int(chunk.row[start])
+            now = 0 if ends is None else int((chunk.next_row[start:stop] < 0).sum())
+            G = self.coordinates(chunk, first_row, chunk.n_rows(stop), samples.n, now)
+            if ends is not None and now:
+                G[-now:] = ends[n_ends : n_ends + now]
+                n_ends += now
+            columns = (chunk.row, chunk.next_row, chunk.discounts, chunk.trace_discounts, chunk.rewards[:, target])
+            out = _NO_VALUES if values is None else values[written:]
+            bases, system, state = self._bases, self._system, self._state
+            kernels.follow(
+                G, first_row, columns, chunk.rhos, start, stop, lambda_, self.growth, bases, system, state, out
+            )
+            written += stop - start
+
+    # --- saving -----------------------------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """What :meth:`restored` takes."""
+        M, inverse, c, y = self._system
+        trace, numbers = self._state
+        return {
+            "table": self._table[: self.n],
+            "left": self._bases[0],
+            "first": self._bases[1],
+            "M": M,
+            "inverse": inverse,
+            "c": c,
+            "y": y,
+            "trace": trace,
+            "numbers": numbers,
+        }
+
+    @classmethod
+    def restored(cls, saved: Saved, n: int, n_samples: int, growth: float) -> ProjectedStream:
+        """The system that was saved, if it can be one of at most ``n`` features after ``n_samples``."""
+        shape = saved.shape("left")
+        k, m = shape if len(shape) == 2 else (0, 0)
+        table = saved.floats("table", None, k)
+        if table.shape[0] > n:
+            raise saved.error("table", f"has {table.shape[0]} rows for {n} features")
+        left = saved.floats("left", k, m)
+        if m > k:
+            raise saved.error("left", f"has {m} columns for {k} rows")
+        first = saved.integer("first", high=k - m)
+        M, inverse = saved.floats("M", m, m), saved.floats("inverse", m, m)
+        c, y = saved.floats("c", m), saved.floats("y", m)
+        trace, numbers = saved.floats("trace", k), saved.floats("numbers", 4)
+        if numbers[3] != n_samples or numbers[2] not in (0.0, 1.0) or not numbers[0] > 0.0 or not numbers[1] >= 0.0:
+            raise saved.error("numbers", f"are {numbers}, which cannot be after {n_samples} samples")
+        made = cls(table, left, M, c, trace, n_samples=n_samples, first=first, growth=growth)
+        made._system = M, inverse, c, y
+        made._state = trace, numbers
+        return made
+
+
+def projected_trace(samples: Samples, lambda_: float, table: FloatArray) -> FloatArray:
+    """tableᵀz after the last sample, for a table (n, k) of the features seen."""
+    trace = np.zeros(table.shape[1])
+    factor = 1.0
+    for c in range(len(samples.chunks) - 1, -1, -1):
+        chunk, count = samples.chunks[c], samples.count(c)
+        factors = np.empty(count)
+        rhos = np.ones(count) if chunk.rhos is None else chunk.rhos
+        carried = trace_factors(chunk.trace_discounts, rhos, lambda_, factors)
+        used = np.flatnonzero(np.abs(factors) > _NEGLIGIBLE * np.abs(factors).max())
+        if used.size:
+            first, stop = int(chunk.row[used[0]]), int(chunk.row[count - 1]) + 1
+            G = np.empty((stop - first, table.shape[1]))
+            if chunk.X is not None:
+                np.matmul(chunk.X[first:stop], table, out=G)
+            else:
+                kernels.gather_rows(chunk.ptr, chunk.pos, chunk.val, first, stop, table, G)
+            trace += factor * (factors[used] @ G[chunk.row[used] - first])
+        factor *= carried
+        if factor == 0.0:
+            return trace
+    border = samples.border
+    return trace + factor * (border @ table[: border.size])

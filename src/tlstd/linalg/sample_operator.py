@@ -1,0 +1,351 @@
+"""The LSTD matrix A and right-hand side b of stored samples, as an operator: nothing of size n × n is ever formed."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlstd.errors import InvalidInputError
+from tlstd.kernels import krylov as kernels
+from tlstd.linalg.sample_store import Chunk, Samples
+from tlstd.linalg.threads import one_thread
+from tlstd.types import FloatArray
+
+_WIDTH = 8  # columns that a compiled loop takes at once
+_WIDTHS = tuple((0,) * k for k in range(_WIDTH + 1))
+
+Masks = tuple[NDArray[np.int16], NDArray[np.int16], FloatArray, NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOut:
+    """Which samples are held out from which systems, and where traces are cut.
+
+    Parameters
+    ----------
+    fold : (N,) integers
+        The number >= 0 of each kept sample's fold. In the system of fold f the samples of fold f weigh nothing.
+    cut : (N,) bool
+        Where the trace does not carry over from the sample before, in all systems.
+    """
+
+    fold: NDArray[np.integer[Any]]
+    cut: NDArray[np.bool_]
+
+
+class OldPart(NamedTuple):
+    """What is left of samples that have left: A_old ≈ ``left`` ``right``ᵀ and b_old, sums with weights as of now.
+
+    The arrays have a row for each of the first n₀ <= n features.
+    """
+
+    left: FloatArray
+    right: FloatArray
+    b: FloatArray
+
+
+class SampleOperator:
+    """A = Σ ω_t z_t d_tᵀ and b = Σ ω_t z_t r_{t+1} over the features seen, as products (see the kernels' header).
+
+    The weights ω_t are 1/T, or β(1-β)^{T-1-t}. It is a snapshot: later samples do not change it. Sums are taken in a
+    fixed order, so that a product is a function of the samples to the bit.
+
+    A product with k vectors takes one pass over the entries of the samples, O(k·entries), and memory O(k·n).
+
+    Parameters
+    ----------
+    samples : Samples
+    lambda_ : float
+    beta : float, optional
+    folds : HeldOut, optional
+        Makes the products of several systems in one pass: ``systems`` says for each column of a product in which
+        fold's system it is taken; -1 is the system in which nothing is held out (but traces are cut). Each is
+        scaled so that its samples weigh as much as all of them.
+    shift : (n,) array, optional
+        A diagonal that is added to A, for ridge regression.
+    old : OldPart, optional
+        What is added to A and b for samples that have left.
+
+    Example
+    -------
+    >>> from tlstd import LSTD, KrylovLSTD, boyan_chain
+    >>> steps = boyan_chain().sample(50, np.random.default_rng(0))
+    >>> model, lstd = KrylovLSTD(4, lambda_=0.5, dimension=4), LSTD(4, lambda_=0.5)
+    >>> model.update_many(steps), lstd.update_many(steps)
+    (None, None)
+    >>> A, (ids, M, b) = model.operator(), lstd.system()
+    >>> v = np.ones(4)
+    >>> np.abs(A.matvec(v) - M @ v).max() < 1e-15, np.abs(A.rmatvec(v) - M.T @ v).max() < 1e-15
+    (np.True_, np.True_)
+    """
+
+    def __init__(
+        self,
+        samples: Samples,
+        *,
+        lambda_: float,
+        beta: float | None = None,
+        n_targets: int = 1,
+        folds: HeldOut | None = None,
+        shift: FloatArray | None = None,
+        old: OldPart | None = None,
+    ) -> None:
+        self.samples, self.lambda_, self.beta, self.n_targets = samples, lambda_, beta, n_targets
+        self.folds, self.shift, self.old = folds, shift, old
+        size = min(samples.chunk_size, samples.n_kept)
+        self._ones = np.ones(size)
+        self._weights = self._all_weights(np.full(size, 1.0 / max(1, samples.n_samples)))
+        if folds is not None:
+            self._fold = folds.fold.astype(np.int16)
+            self._fold_weights = self._weigh_folds(folds)
+
+    def shifted(self, shift: FloatArray) -> SampleOperator:
+        """The same with another diagonal ``shift``."""
+        other = copy(self)
+        other.shift = shift
+        return other
+
+    @property
+    def n(self) -> int:
+        """Number of features seen."""
+        return self.samples.n
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self.n, self.n
+
+    def _all_weights(self, equal: FloatArray) -> list[FloatArray]:
+        """ω_t of the samples, chunk by chunk; ``equal`` are those of a whole chunk without forgetting."""
+        samples = self.samples
+        counts = [samples.count(c) for c in range(len(samples.chunks))]
+        if self.beta is None:
+            return [equal[:count] for count in counts]
+        oldest = [samples.n_kept - 1 - c * samples.chunk_size for c in range(len(counts))]
+        ages = (first - np.arange(float(count)) for first, count in zip(oldest, counts, strict=True))
+        return [self.beta * (1.0 - self.beta) ** age for age in ages]
+
+    # --- products ---------------------------------------------------------------------------------------------------
+
+    def matvec(self, V: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None) -> FloatArray:
+        """A V for a vector (n,) or the columns of (n, k)."""
+        return self._product(V, systems, None)
+
+    def matvec_and_values(
+        self, V: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """A V, and x_tᵀV of every kept sample, (N,) or (N, k), which costs nothing more."""
+        values = np.empty((self.samples.n_kept, 1 if V.ndim == 1 else V.shape[1]))
+        product = self._product(V, systems, values)
+        return product, values[:, 0] if V.ndim == 1 else values
+
+    def _product(
+        self, V: FloatArray, systems: NDArray[np.integer[Any]] | None, values: FloatArray | None
+    ) -> FloatArray:
+        columns = self._columns(V)
+        k = columns.shape[1]
+        out, carry = np.zeros((self.n, k)), np.zeros(k)
+        masks = self._masks(systems, k)
+        with self._threads():
+            for c in range(len(self.samples.chunks) - 1, -1, -1):
+                chunk, count = self.samples.chunks[c], self.samples.count(c)
+                P = self._gather(chunk, count, columns)
+                D = np.empty((count, k))
+                kernels.differences(P, chunk.row[:count], chunk.next_row, chunk.discounts, D)
+                if values is not None:
+                    start = c * self.samples.chunk_size
+                    values[start : start + count] = P[chunk.row[:count]]
+                self._follow_back(c, D, masks, carry)
+                self._scatter(chunk, chunk.row[:count], D, out)
+            self._add_border(carry, out)
+            if self.old is not None:
+                rows = self.old.left.shape[0]
+                out[:rows] += self.old.left @ (self.old.right.T @ columns[:rows])
+        if self.shift is not None:
+            out += self.shift[:, None] * columns
+        return out[:, 0] if V.ndim == 1 else out
+
+    def rmatvec(self, H: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None) -> FloatArray:
+        """Aᵀ H for a vector (n,) or the columns of (n, k)."""
+        columns = self._columns(H)
+        k = columns.shape[1]
+        out, border = np.zeros((self.n, k)), self.samples.border
+        masks = self._masks(systems, k)
+        with self._threads():
+            carry = np.zeros(k)
+            if border.size:
+                with one_thread():
+                    carry += border @ columns[: border.size]
+            for c, chunk in enumerate(self.samples.chunks):
+                count = self.samples.count(c)
+                P = self._gather(chunk, count, columns)
+                C = np.zeros_like(P)
+                kernels.follow_forward(
+                    P,
+                    chunk.row[:count],
+                    chunk.next_row,
+                    chunk.discounts,
+                    chunk.trace_discounts,
+                    self._ones if chunk.rhos is None else chunk.rhos,
+                    self._weights[c],
+                    self.lambda_,
+                    self._part(masks, c, count),
+                    carry,
+                    C,
+                )
+                self._scatter(chunk, np.arange(P.shape[0], dtype=np.int32), C, out)
+            if self.old is not None:
+                rows = self.old.left.shape[0]
+                out[:rows] += self.old.right @ (self.old.left.T @ columns[:rows])
+        if self.shift is not None:
+            out += self.shift[:, None] * columns
+        return out[:, 0] if H.ndim == 1 else out
+
+    def b(self, *, systems: NDArray[np.integer[Any]] | None = None) -> FloatArray:
+        """The right-hand sides (n, n_targets); with ``systems`` (n, n_targets·k), those of one target together."""
+        copies = 1 if systems is None else systems.size
+        k = self.n_targets * copies
+        out, carry = np.zeros((self.n, k)), np.zeros(k)
+        masks = self._masks(None if systems is None else np.tile(systems, self.n_targets), k)
+        with self._threads():
+            for c in range(len(self.samples.chunks) - 1, -1, -1):
+                chunk, count = self.samples.chunks[c], self.samples.count(c)
+                D = np.repeat(chunk.rewards[:count], copies, axis=1)
+                self._follow_back(c, D, masks, carry)
+                self._scatter(chunk, chunk.row[:count], D, out)
+            self._add_border(carry, out)
+        if self.old is not None:
+            out[: self.old.b.shape[0]] += np.repeat(self.old.b, copies, axis=1)
+        return out
+
+    def toarray(self) -> FloatArray:
+        """A as an (n, n) array; for small n."""
+        return self.matvec(np.eye(self.n))
+
+    def _threads(self) -> AbstractContextManager[Any]:
+        """One BLAS thread, if BLAS is used at all."""
+        return one_thread() if self.samples.is_dense or self.old is not None else nullcontext()
+
+    # --- their parts ------------------------------------------------------------------------------------------------
+
+    def _columns(self, V: FloatArray) -> FloatArray:
+        V = np.asarray(V, dtype=np.float64)
+        if V.ndim not in (1, 2) or V.shape[0] != self.n:
+            raise InvalidInputError(f"the vectors have shape {V.shape}: they need {self.n} rows, one a feature seen")
+        return np.ascontiguousarray(V[:, None] if V.ndim == 1 else V)
+
+    def _gather(self, chunk: Chunk, count: int, V: FloatArray) -> FloatArray:
+        """xᵀV of the rows of a chunk that are in use."""
+        n_rows = chunk.n_rows(count)
+        if chunk.X is not None:
+            products: FloatArray = chunk.X[:n_rows] @ V
+            return products
+        P = np.empty((n_rows, V.shape[1]))
+        for first in range(0, V.shape[1], _WIDTH):
+            kernels.gather(chunk.ptr, chunk.pos, chunk.val, V, first, _WIDTHS[min(_WIDTH, V.shape[1] - first)], P)
+        return P
+
+    def _scatter(self, chunk: Chunk, rows: NDArray[np.int32], S: FloatArray, out: FloatArray) -> None:
+        """Add Σ_i x_{rows[i]} S[i] to ``out``, in place."""
+        if chunk.X is not None:
+            n_rows = int(rows[-1]) + 1
+            coefficients = S
+            if rows.size < n_rows:
+                coefficients = np.zeros((n_rows, S.shape[1]))
+                coefficients[rows] = S
+            out += chunk.X[:n_rows].T @ coefficients
+            return
+        for first in range(0, S.shape[1], _WIDTH):
+            width = _WIDTHS[min(_WIDTH, S.shape[1] - first)]
+            kernels.scatter(chunk.ptr, chunk.pos, chunk.val, rows, S, first, width, out)
+
+    def _follow_back(self, c: int, D: FloatArray, masks: Masks, carry: FloatArray) -> None:
+        chunk, count = self.samples.chunks[c], D.shape[0]
+        rhos = self._ones if chunk.rhos is None else chunk.rhos
+        part = self._part(masks, c, count)
+        kernels.follow_back(D, chunk.trace_discounts, rhos, self._weights[c], self.lambda_, part, carry)
+
+    def _add_border(self, carry: FloatArray, out: FloatArray) -> None:
+        """What the trace at the border adds: z₀ g λ s of the first kept sample."""
+        border = self.samples.border
+        if border.size:
+            out[: border.size] += border[:, None] * carry
+
+    def _masks(self, systems: NDArray[np.integer[Any]] | None, k: int) -> Masks:
+        """What the kernels take, for all samples."""
+        no_fold, no_cut = np.zeros(0, dtype=np.int16), np.zeros(0, dtype=np.bool_)
+        if (systems is None) != (self.folds is None) or (systems is not None and len(systems) != k):
+            raise InvalidInputError(
+                f"systems is {systems} with {k} column(s): name one fold a column if, and only if, there are folds"
+            )
+        if self.folds is None or systems is None:
+            return no_fold, no_fold, np.zeros(0), no_cut
+        numbers = np.asarray(systems, dtype=np.int16)
+        total = self._fold_weights.sum()
+        held_out = np.array([self._fold_weights[f] if f >= 0 else 0.0 for f in numbers])
+        scales = total / np.where(held_out < total, total - held_out, total)
+        return self._fold, numbers, scales, self.folds.cut
+
+    def _part(self, masks: Masks, c: int, count: int) -> Masks:
+        """The masks of chunk ``c``."""
+        fold, numbers, scales, cut = masks
+        start = c * self.samples.chunk_size
+        return fold[start : start + count], numbers, scales, cut[start : start + count]
+
+    def _weigh_folds(self, folds: HeldOut) -> FloatArray:
+        """Σ ω_t of each fold."""
+        n_kept = self.samples.n_kept
+        if folds.fold.shape != (n_kept,) or folds.cut.shape != (n_kept,) or (n_kept and folds.fold.min() < 0):
+            raise InvalidInputError(
+                f"folds have shapes {folds.fold.shape} and {folds.cut.shape}: they need one number >= 0 for each of "
+                f"the {n_kept} samples kept"
+            )
+        weights = np.concatenate([np.zeros(0), *self._weights])
+        return np.bincount(folds.fold, weights=weights).astype(np.float64, copy=False)
+
+    # --- ridge ------------------------------------------------------------------------------------------------------
+
+    def mean_square(self) -> float:
+        """The (weighted) mean of ‖x_t‖² over the kept samples."""
+        total = weight = 0.0
+        for c, chunk in enumerate(self.samples.chunks):
+            count = self.samples.count(c)
+            rows, weights = chunk.row[:count], self._weights[c]
+            squares = np.empty(count)
+            if chunk.X is not None:
+                squares = np.einsum("ij,ij->i", chunk.X[rows], chunk.X[rows])
+            else:
+                kernels.row_squares(chunk.ptr, chunk.val, rows, squares)
+            total += float(weights @ squares)
+            weight += float(weights.sum())
+        return total / weight if weight > 0.0 else 0.0
+
+    def constant_features(self) -> NDArray[np.bool_]:
+        """Which features have one and the same value, not 0, in every kept x_t."""
+        samples = self.samples
+        if not samples.n_kept:
+            return np.zeros(self.n, dtype=np.bool_)
+        first = samples.chunks[0]
+        reference, counts = np.zeros((self.n, 1)), np.zeros(self.n, dtype=np.int64)
+        self._scatter(first, first.row[:1], np.ones((1, 1)), reference)
+        for c, chunk in enumerate(samples.chunks):
+            rows = chunk.row[: samples.count(c)]
+            if chunk.X is not None:
+                counts += (chunk.X[rows] == reference[:, 0]).sum(axis=0)
+            else:
+                kernels.count_equal(chunk.ptr, chunk.pos, chunk.val, rows, reference[:, 0], counts)
+        constant: NDArray[np.bool_] = (counts == samples.n_kept) & (reference[:, 0] != 0.0)
+        return constant
+
+
+def with_ridge(operator: SampleOperator, ridge: float) -> SampleOperator:
+    """The operator A + ηD, η = ``ridge`` times the mean ‖x‖², D the identity but 0 for features that are constant."""
+    if ridge == 0.0:
+        return operator
+    eta = ridge * operator.mean_square()
+    return operator.shifted(np.where(operator.constant_features(), 0.0, eta))

@@ -1,0 +1,192 @@
+"""The operator and its adjoint against sums that are written out."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.linalg.literal_system import dense_rows, literal_system, random_steps, seen_features
+from tlstd.errors import InvalidInputError
+from tlstd.linalg.batch import Batch
+from tlstd.linalg.sample_operator import HeldOut, OldPart, SampleOperator
+from tlstd.linalg.sample_store import SampleStore
+from tlstd.types import Transitions
+
+LAMBDA = 0.8
+
+
+def stored(steps: Transitions, *, beta: float | None = None, chunk_size: int | None = 7) -> SampleStore:
+    store = SampleStore(steps.n_features, lambda_=LAMBDA, beta=beta, n_targets=steps.n_targets, chunk_size=chunk_size)
+    for start in (0, 1, 12):  # one sample, some, the rest
+        store.append(Batch.from_transitions(steps[start : {0: 1, 1: 12}.get(start, len(steps))]))
+    return store
+
+
+@pytest.mark.parametrize("kind", ["binary", "valued", "dense"])
+@pytest.mark.parametrize("ratios", [False, True])
+@pytest.mark.parametrize("beta", [None, 0.05])
+@pytest.mark.parametrize("separate", [False, True])
+def test_products_are_those_of_the_matrix(kind: str, ratios: bool, beta: float | None, separate: bool) -> None:
+    rng = np.random.default_rng(1)
+    steps = random_steps(rng, 60, kind=kind, ratios=ratios, n_targets=2, separate=separate)
+    store = stored(steps, beta=beta)
+    operator = SampleOperator(store.samples, lambda_=LAMBDA, beta=beta, n_targets=2)
+    A, b = literal_system(steps, LAMBDA, beta=beta)
+    ids = store.ids
+    assert sorted(ids) == list(seen_features(steps))
+    A, b = A[np.ix_(ids, ids)], b[ids]
+    scale = np.abs(A).max()
+    assert np.abs(operator.toarray() - A).max() < 1e-14 * scale
+    assert np.abs(operator.b() - b).max() < 1e-14 * np.abs(b).max()
+    for k in (1, 2, 3, 8, 11):
+        V = rng.standard_normal((operator.n, k))
+        limit = 1e-13 * scale * np.abs(V).sum(axis=0).max()
+        assert np.abs(operator.matvec(V) - A @ V).max() < limit
+        assert np.abs(operator.rmatvec(V) - A.T @ V).max() < limit
+    v = rng.standard_normal(operator.n)
+    product, values = operator.matvec_and_values(v)
+    X = dense_rows(steps.X)
+    np.testing.assert_array_equal(product, operator.matvec(v))
+    np.testing.assert_allclose(values, X[:, ids] @ v, atol=1e-13)
+    assert product.shape == values[: operator.n].shape == operator.rmatvec(v).shape == (operator.n,)
+
+
+@pytest.mark.parametrize("kind", ["binary", "valued", "dense"])
+@pytest.mark.parametrize("beta", [None, 0.05])
+def test_systems_of_folds_are_those_without_their_samples(kind: str, beta: float | None) -> None:
+    rng = np.random.default_rng(2)
+    steps = random_steps(rng, 50, kind=kind, ratios=True, n_targets=2)
+    store = stored(steps, beta=beta)
+    fold, cut = rng.integers(0, 3, 50).astype(np.int16), rng.random(50) < 0.2
+    operator = SampleOperator(store.samples, lambda_=LAMBDA, beta=beta, n_targets=2, folds=HeldOut(fold, cut))
+    systems, ids = np.array([2, 0, -1, 1], dtype=np.int16), store.ids
+    V = rng.standard_normal((operator.n, 4))
+    products, adjoints, b = (
+        operator.matvec(V, systems=systems),
+        operator.rmatvec(V, systems=systems),
+        operator.b(systems=systems),
+    )
+    for c, number in enumerate(systems):
+        A, right = literal_system(steps, LAMBDA, beta=beta, fold=fold, number=int(number), cut=cut)
+        A = A[np.ix_(ids, ids)]
+        np.testing.assert_allclose(products[:, c], A @ V[:, c], atol=1e-12)
+        np.testing.assert_allclose(adjoints[:, c], A.T @ V[:, c], atol=1e-12)
+        for target in range(2):
+            np.testing.assert_allclose(b[:, 4 * target + c], right[ids, target], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["binary", "valued", "dense"])
+def test_the_trace_of_samples_that_left_stays(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    steps = random_steps(rng, 40, kind=kind, ratios=True, ends=0.02)
+    store = stored(steps)
+    for _ in range(2):  # at once and one after the other: the trace goes through both
+        store.leave(1)
+    assert store.samples.n_left == 14
+    operator = SampleOperator(store.samples, lambda_=LAMBDA)
+    A, b = literal_system(steps, LAMBDA, first=14)
+    ids, v = store.ids, rng.standard_normal(store.samples.n)
+    A = A[np.ix_(ids, ids)]
+    np.testing.assert_allclose(operator.matvec(v), A @ v, atol=1e-13)
+    np.testing.assert_allclose(operator.rmatvec(v), A.T @ v, atol=1e-13)
+    np.testing.assert_allclose(operator.b(), b[ids], atol=1e-13)
+    assert np.abs(store.samples.border).max() > 0.1
+
+
+def test_forgotten_samples_leave_without_a_difference() -> None:
+    rng = np.random.default_rng(4)
+    steps = random_steps(rng, 900, kind="valued", ratios=True)
+    store = SampleStore(30, lambda_=LAMBDA, beta=0.1)
+    for start in range(0, 900, 130):
+        store.append(Batch.from_transitions(steps[start : start + 130]))
+    assert store.window is not None
+    assert store.window <= store.samples.n_kept < 1.5 * store.window < 900
+    operator = SampleOperator(store.samples, lambda_=LAMBDA, beta=0.1)
+    A, b = literal_system(steps, LAMBDA, beta=0.1)
+    np.testing.assert_allclose(operator.toarray(), A[np.ix_(store.ids, store.ids)], atol=1e-14)
+    np.testing.assert_allclose(operator.b(), b[store.ids], atol=1e-14)
+    at_once = SampleStore(30, lambda_=LAMBDA, beta=0.1)
+    at_once.append(Batch.from_transitions(steps))
+    np.testing.assert_array_equal(at_once.samples.border, store.samples.border)
+
+
+def test_products_are_the_same_to_the_bit_however_samples_came() -> None:
+    rng = np.random.default_rng(5)
+    for kind in ("binary", "valued", "dense"):
+        steps = random_steps(rng, 60, kind=kind)
+        one, many = stored(steps), SampleStore(30, lambda_=LAMBDA, chunk_size=7)
+        many.append(Batch.from_transitions(steps))
+        V = rng.standard_normal((one.samples.n, 3))
+        first, second = (SampleOperator(s.samples, lambda_=LAMBDA) for s in (one, many))
+        np.testing.assert_array_equal(one.ids, many.ids)
+        np.testing.assert_array_equal(first.matvec(V), second.matvec(V))
+
+
+def test_an_operator_is_a_snapshot() -> None:
+    steps = random_steps(np.random.default_rng(6), 60)
+    store = stored(steps[:30])
+    operator = SampleOperator(store.samples, lambda_=LAMBDA)
+    v = np.ones(operator.n)
+    before = operator.matvec(v)
+    store.append(Batch.from_transitions(steps[30:]))
+    np.testing.assert_array_equal(operator.matvec(v), before)
+
+
+def test_shift_and_old_part_are_added() -> None:
+    rng = np.random.default_rng(7)
+    store = stored(random_steps(rng, 30))
+    plain = SampleOperator(store.samples, lambda_=LAMBDA)
+    n = plain.n
+    old = OldPart(rng.standard_normal((n - 3, 2)), rng.standard_normal((n - 3, 2)), rng.standard_normal((n - 3, 1)))
+    shift = rng.random(n)
+    operator = SampleOperator(store.samples, lambda_=LAMBDA, shift=shift, old=old)
+    A = plain.toarray() + np.diag(shift)
+    A[: n - 3, : n - 3] += old.left @ old.right.T
+    b = plain.b()
+    b[: n - 3] += old.b
+    V = rng.standard_normal((n, 2))
+    np.testing.assert_allclose(operator.matvec(V), A @ V, atol=1e-13)
+    np.testing.assert_allclose(operator.rmatvec(V), A.T @ V, atol=1e-13)
+    np.testing.assert_allclose(operator.b(), b, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["binary", "valued", "dense"])
+@pytest.mark.parametrize("beta", [None, 0.05])
+def test_mean_square_and_constant_features(kind: str, beta: float | None) -> None:
+    steps = random_steps(np.random.default_rng(8), 40, kind=kind)
+    X = dense_rows(steps.X)
+    X[:, 3], X[:, 5], X[:, 6] = 2.5, 1.0, 1.0
+    X[17, 6] = 0.5
+    X[:, 8] = 0.0
+    form = np.asarray if kind == "dense" else sp.csr_array
+    steps = Transitions(
+        form(X), steps.rewards, steps.X_next, discounts=steps.discounts, trace_discounts=steps.trace_discounts
+    )
+    store = stored(steps, beta=beta)
+    operator = SampleOperator(store.samples, lambda_=LAMBDA, beta=beta)
+    weights = np.full(40, 1.0) if beta is None else (1.0 - beta) ** np.arange(39.0, -1.0, -1.0)
+    assert operator.mean_square() == pytest.approx(weights @ (X**2).sum(axis=1) / weights.sum(), rel=1e-14)
+    assert set(store.ids[operator.constant_features()]) == {3, 5}
+
+
+def test_no_samples() -> None:
+    operator = SampleOperator(SampleStore(5, lambda_=0.5).samples, lambda_=0.5)
+    assert operator.shape == (0, 0)
+    assert operator.matvec(np.zeros((0, 2))).shape == (0, 2)
+    assert operator.b().shape == (0, 1)
+    assert operator.mean_square() == 0.0
+    assert operator.constant_features().shape == (0,)
+
+
+def test_misuse_is_refused() -> None:
+    store = stored(random_steps(np.random.default_rng(9), 20))
+    operator = SampleOperator(store.samples, lambda_=LAMBDA)
+    with pytest.raises(InvalidInputError, match="they need"):
+        operator.matvec(np.ones(operator.n + 1))
+    with pytest.raises(InvalidInputError, match="systems"):
+        operator.matvec(np.ones(operator.n), systems=np.zeros(1, dtype=np.int16))
+    fold, cut = np.zeros(20, dtype=np.int16), np.zeros(20, dtype=np.bool_)
+    with pytest.raises(InvalidInputError, match="systems"):
+        SampleOperator(store.samples, lambda_=LAMBDA, folds=HeldOut(fold, cut)).matvec(np.ones(operator.n))
+    for bad in (HeldOut(fold[1:], cut), HeldOut(fold, cut[1:]), HeldOut(fold - 1, cut)):
+        with pytest.raises(InvalidInputError, match="folds"):
+            SampleOperator(store.samples, lambda_=LAMBDA, folds=bad)
