@@ -10,7 +10,6 @@ from tlstd.kernels import td as kernels
 from tlstd.kernels.sparse import dense_to_csr
 from tlstd.types import FloatArray
 
-
 NO_VALUES = np.zeros((0, 1))
 
 

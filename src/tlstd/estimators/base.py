@@ -165,7 +165,8 @@ class LinearEstimator(ABC):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        return copy.deepcopy(self._attributes())  # what is pickled later must not be changed by another thread
+        # a copy: what is pickled later must not be changed by another thread
+        return copy.deepcopy(self._attributes(), {id(self): self})
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         self.__dict__.update(attributes, _lock=threading.RLock())

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tlstd import parameters
 from tlstd.container import Saved, State
-from tlstd.errors import InvalidParameterError
-from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.base import LinearEstimator, guarded
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.krylov_stream import KrylovStream
 from tlstd.linalg.sample_operator import SampleOperator, with_ridge
 from tlstd.linalg.sample_store import Samples, SampleStore
-from tlstd.types import FloatArray, IntArray, Transitions, Vector
+from tlstd.types import FloatArray, IntArray, Vector
 
 
 class KrylovLSTD(LinearEstimator):
@@ -88,18 +85,25 @@ class KrylovLSTD(LinearEstimator):
         self._stream = None
         if self.reads == "stream":
             self._stream = KrylovStream(self._store, self.dimension, self._operator)
-        self._values: FloatArray | None = None
 
     @property
+    def n_updates(self) -> int:
+        """Number of transitions learned from."""
+        return self._store.samples.n_samples
+
+    @property
+    @guarded
     def n_seen(self) -> int:
         """Number of distinct features seen so far."""
         return self._store.samples.n
 
     @property
+    @guarded
     def bytes_per_sample(self) -> float:
         """Bytes that a kept sample takes, on average."""
         return self._store.nbytes / max(1, self._store.samples.n_kept)
 
+    @guarded
     def operator(self) -> SampleOperator:
         """A + ηD and b of the samples so far, over the features seen; :attr:`seen_ids` says which these are."""
         return self._operator(self._store.samples)
@@ -109,6 +113,7 @@ class KrylovLSTD(LinearEstimator):
         return with_ridge(plain, self.ridge)
 
     @property
+    @guarded
     def seen_ids(self) -> IntArray:
         """Ids of the features seen, in the order of the operator's rows; a copy."""
         return self._store.ids.copy()
@@ -117,32 +122,22 @@ class KrylovLSTD(LinearEstimator):
         if self._stream is None:
             self._store.append(batch)
         else:
-            self._stream.append(batch, self._values)
+            self._stream.append(batch)
 
-    def update_and_predict(self, transitions: Transitions) -> FloatArray:
-        """Learn from transitions one by one; returns the value of each x_next right after its step.
-
-        (N,) or (N, n_targets); for ``reads="stream"``. The same as ``update`` and ``predict`` in turn, in compiled
-        loops.
-        """
+    def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
         if self._stream is None:
-            raise InvalidParameterError(f'reads is {self.reads!r}: for values at every step use reads="stream"')
-        values = np.zeros((len(transitions), self.n_targets))
-        self._values = values
-        try:
-            self.update_many(transitions)
-        finally:
-            self._values = None
-        return values[:, 0] if self.n_targets == 1 else values
+            super()._learn_and_predict(batch, values)
+        else:
+            self._stream.append(batch, values)
 
     def _solve(self) -> tuple[IntArray, FloatArray]:
         if self._stream is not None:
             weights = self._stream.weights()
-            return self.seen_ids, weights
-        operator = self.operator()
+            return self._store.ids.copy(), weights
+        operator = self._operator(self._store.samples)
         arnoldi = Arnoldi(lambda V, columns: operator.matvec(V), operator.b())
         arnoldi.extend(self.dimension)
-        return self.seen_ids, arnoldi.solutions(self.dimension)
+        return self._store.ids.copy(), arnoldi.solutions(self.dimension)
 
     def _predict_vector(self, x: Vector) -> FloatArray:
         if self._stream is None or self._solved is not None:
@@ -156,6 +151,5 @@ class KrylovLSTD(LinearEstimator):
 
     def _restore(self, saved: Saved) -> None:
         self._store.restore(saved.part("samples"))
-        self._check_count(saved, self._store.samples.n_samples)
         if self._stream is not None:
             self._stream.restore(saved.part("stream"))

@@ -72,23 +72,20 @@ class Chunk:
         """Make room for so many in all; at most ``limit`` samples will ever come."""
         if n_entries > _MAX_INT32:
             raise CapacityError(f"{limit} samples would have {n_entries} non-zero features: at most 2³¹-1 can be kept")
-        if n_samples > self.row.size:
-            size = min(limit, _roomy(n_samples, self.row.size))
-            for name in ("row", "next_row", "rewards", "discounts", "trace_discounts"):
-                setattr(self, name, _resized(getattr(self, name), size))
-            if self.rhos is not None:
-                self.rhos = _resized(self.rhos, size)
+        for name in ("row", "next_row", "rewards", "discounts", "trace_discounts", "rhos"):
+            column = getattr(self, name)  # each by its own length: an interruption may have left them different
+            if column is not None and n_samples > column.shape[0]:
+                setattr(self, name, _resized(column, min(limit, _roomy(n_samples, column.shape[0]))))
         if self.X is not None:
             if n_rows > self.X.shape[0]:
                 self.X = _resized(self.X, min(2 * limit, _roomy(n_rows, self.X.shape[0])))
             return
         if n_rows >= self.ptr.size:
             self.ptr = _resized(self.ptr, min(2 * limit, _roomy(n_rows, self.ptr.size)) + 1)
+        if self.val is not None and n_entries > self.val.size:
+            self.val = _resized(self.val, _roomy(n_entries, self.val.size))
         if n_entries > self.pos.size:
-            size = _roomy(n_entries, self.pos.size)
-            if self.val is not None:
-                self.val = _resized(self.val, size)
-            self.pos = _resized(self.pos, size)
+            self.pos = _resized(self.pos, _roomy(n_entries, self.pos.size))
 
     def trim(self, n_samples: int) -> None:
         """Give back the room behind the first ``n_samples``."""
