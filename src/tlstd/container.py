@@ -32,13 +32,12 @@ MAX_HEADER = 1 << 16
 
 Path: TypeAlias = "str | os.PathLike[str]"
 State: TypeAlias = Mapping[str, Any]
-"""What a model is made of, by name: numbers, flags, words, float64, int64 and int32 arrays, or a State of its own."""
+"""What a model is made of, by name: numbers, flags, words, float64 and int64 arrays, or a State of its own."""
 
 _PREFIX = struct.Struct("<8sI32s")  # magic, version, SHA-256 of everything that follows
 _LENGTHS = struct.Struct("<QQ")  # of the header and of the arrays
 _START = _PREFIX.size + _LENGTHS.size
-_DTYPES: dict[str, type[np.generic]] = {"<f8": np.float64, "<i8": np.int64, "<i4": np.int32}
-_CODES = {np.dtype(kind): code for code, kind in _DTYPES.items()}
+_DTYPES = {"<f8": np.float64, "<i8": np.int64}
 _CHUNK = 1 << 20
 _MAX_DIMENSION = 1 << 48
 _KEYS = {"arrays": list, "class": str, "counters": dict, "library": str, "parameters": dict}
@@ -58,7 +57,8 @@ def write(path: Path, class_name: str, parameters: Mapping[str, Any], state: Sta
     _flatten(state, "", counters, arrays)
     table, offset = [], 0
     for name, array in arrays.items():
-        table.append({"name": name, "dtype": _CODES[array.dtype], "shape": list(array.shape), "offset": offset})
+        dtype = "<f8" if array.dtype == np.float64 else "<i8"
+        table.append({"name": name, "dtype": dtype, "shape": list(array.shape), "offset": offset})
         offset += array.nbytes
     header = canonical(
         {
@@ -105,8 +105,8 @@ def _flatten(state: State, prefix: str, counters: dict[str, Any], arrays: dict[s
         if isinstance(value, Mapping):
             _flatten(value, name + ".", counters, arrays)
         elif isinstance(value, np.ndarray):
-            if value.dtype not in _CODES:
-                raise StateError(f"{name} has type {value.dtype}: only float64, int64 and int32 arrays can be saved")
+            if value.dtype not in (np.float64, np.int64):
+                raise StateError(f"{name} has type {value.dtype}: only float64 and int64 arrays can be saved")
             arrays[name] = value
         else:
             counters[name] = value.item() if isinstance(value, np.generic) else value
@@ -250,7 +250,7 @@ def _check_table(table: list[Any], payload: int) -> dict[str, tuple[str, tuple[i
             raise StateError(f"{_short(name)} has the impossible shape {_short(shape)}")
         if type(offset) is not int or offset != end:
             raise StateError(f"{_short(name)} begins at {_short(offset)} instead of {end}")
-        end += np.dtype(_DTYPES[dtype]).itemsize * shape[0] * (shape[1] if len(shape) == 2 else 1)
+        end += 8 * shape[0] * (shape[1] if len(shape) == 2 else 1)
         if end > payload:
             raise StateError(f"{_short(name)} of shape {shape} is longer than the file")
         known[name] = dtype, tuple(shape)
@@ -349,16 +349,7 @@ class Saved:
 
     def integers(self, name: str, *shape: int | None, low: int, high: int) -> IntArray:
         """An int64 array of some shape (None for any length), with entries within [low, high]."""
-        return self._whole_numbers(name, np.int64, shape, low, high)
-
-    def integers32(self, name: str, *shape: int | None, low: int, high: int) -> NDArray[np.int32]:
-        """As :meth:`integers`, of type int32."""
-        return self._whole_numbers(name, np.int32, shape, low, high)
-
-    def _whole_numbers(
-        self, name: str, dtype: type, shape: tuple[int | None, ...], low: int, high: int
-    ) -> NDArray[Any]:
-        array: NDArray[Any] = self._array(name, dtype, shape)
+        array: IntArray = self._array(name, np.int64, shape)
         if array.size and not (array.min() >= low and array.max() <= high):
             raise self.error(name, f"has entries outside [{low}, {high}]")
         return array

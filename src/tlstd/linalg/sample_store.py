@@ -358,14 +358,14 @@ class SampleStore:
     # --- saving -----------------------------------------------------------------------------------------------------
 
     def state(self) -> State:
-        """What :meth:`restore` takes: a copy of all samples."""
+        """What :meth:`restore` takes: a copy of all samples, with 8 bytes for each number."""
         samples = self._samples
         parts = [_columns(chunk, samples.count(c)) for c, chunk in enumerate(samples.chunks)]
         width = self.n_features if samples.is_dense else 0
         nothing = {
-            "shared": np.zeros(0, dtype=np.int32),
-            "lengths": np.zeros(0, dtype=np.int32),
-            "positions": np.zeros(0, dtype=np.int32),
+            "shared": np.zeros(0, dtype=np.int64),
+            "lengths": np.zeros(0, dtype=np.int64),
+            "positions": np.zeros(0, dtype=np.int64),
             "values": np.zeros(0),
             "X": np.zeros((0, width)),
             "rewards": np.zeros((0, self.n_targets)),
@@ -432,7 +432,7 @@ def trace_after(chunk: Chunk, n_samples: int, lambda_: float, before: FloatArray
 def _columns(chunk: Chunk, count: int) -> dict[str, NDArray[np.generic]]:
     """The first ``count`` samples of a chunk as columns; ``shared`` says whose x is the next row of the one before."""
     n_rows = chunk.n_rows(count)
-    shared = np.zeros(count, dtype=np.int32)
+    shared = np.zeros(count, dtype=np.int64)
     shared[1:] = chunk.row[1:count] == chunk.next_row[: count - 1]
     n_entries = int(chunk.ptr[n_rows]) if chunk.X is None else 0
     return {
@@ -460,15 +460,15 @@ class _Columns:
         self.rhos = saved.floats("rhos", ratios, low=0.0, high=biggest) if n_kept else saved.floats("rhos", 0)
         if not ratios:
             self.rhos = np.ones(n_kept)
-        shared = saved.integers32("shared", n_kept, low=0, high=1).astype(np.bool_)
+        shared = saved.integers("shared", n_kept, low=0, high=1).astype(np.bool_)
         if shared[:1].any() or (shared[1:] & (self.discounts[:-1] == 0.0)).any():
             raise saved.error("shared", "says that a sample begins in a row that is not there")
         self.rows, self.next_rows = np.empty(n_kept, dtype=np.int64), np.empty(n_kept, dtype=np.int64)
         n_rows = int(kernels.place_rows(shared, self.discounts, 0, -1, self.rows, self.next_rows))
-        self.lengths = saved.integers32("lengths", 0 if n_dense else n_rows, low=0, high=_MAX_INT32)
+        self.lengths = saved.integers("lengths", 0 if n_dense else n_rows, low=0, high=_MAX_INT32)
         self.ends = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
         n_entries = int(self.ends[-1])
-        self.positions = saved.integers32("positions", n_entries, low=0, high=n - 1)
+        self.positions = saved.integers("positions", n_entries, low=0, high=n - 1)
         n_values = n_entries if saved.shape("values") != (0,) else 0
         self.values = saved.floats("values", n_values, low=-biggest, high=biggest)
         self.X = saved.floats("X", n_rows if n_dense else 0, n_dense or 0, low=-biggest, high=biggest)
