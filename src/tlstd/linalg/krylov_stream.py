@@ -58,6 +58,8 @@ class KrylovStream:
         start = 0
         while start < len(batch):
             stop = min(len(batch), start + self.next_refresh - self.store.samples.n_samples)
+            if self.store.fold_size is not None:  # what has just been stored is never folded
+                stop = min(stop, start + self.store.fold_size)
             part = batch.part(start, stop)
             self.store.append(part)
             if values is not None:
@@ -150,7 +152,8 @@ class KrylovStream:
         samples, beta = self.store.samples, self.store.beta
         refreshed = saved.integer("refreshed", low=min(1, samples.n_samples), high=samples.n_samples)
         self._made = refreshed, ()
-        if samples.n_samples >= self.next_refresh or refreshed < samples.n_left:
+        late = samples.n_samples >= self.next_refresh
+        if late or (refreshed < samples.n_left and samples.old is None):
             raise saved.error("refreshed", f"is {refreshed} with {samples.n_samples} samples, later than it should be")
         if refreshed:
             growth = 1.0 if beta is None else 1.0 / (1.0 - beta)
