@@ -205,10 +205,11 @@ class Arnoldi:
                 for i, c in enumerate(columns):
                     self.paths[c].extend(np.ascontiguousarray(products[:, i]))
 
-    def solutions(self, dimension: int) -> FloatArray:
-        """The solutions of least residual of all systems, (n, k)."""
+    def solutions(self, dimension: int | Sequence[int]) -> FloatArray:
+        """The solutions of least residual of all systems, (n, k), of one dimension or of one for each."""
+        dimensions = [dimension] * len(self.paths) if isinstance(dimension, int) else dimension
         with one_thread():
-            return np.stack([path.solution(dimension) for path in self.paths], axis=1)
+            return np.stack([path.solution(m) for path, m in zip(self.paths, dimensions, strict=True)], axis=1)
 
 
 def norm(v: FloatArray) -> float:

@@ -110,6 +110,11 @@ class SampleOperator:
         other.shift = shift
         return other
 
+    def held_out(self, folds: HeldOut) -> SampleOperator:
+        """The systems of several folds, with the same diagonal and old part."""
+        more: dict[str, Any] = {"beta": self.beta, "n_targets": self.n_targets, "shift": self.shift, "old": self.old}
+        return SampleOperator(self.samples, lambda_=self.lambda_, folds=folds, **more)
+
     @property
     def n(self) -> int:
         """Number of features seen."""
@@ -169,6 +174,18 @@ class SampleOperator:
         if self.shift is not None:
             out += self.shift[:, None] * columns
         return out[:, 0] if V.ndim == 1 else out
+
+    def values(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """x_tᵀV and x_{t+1}ᵀV (0 after a termination) of every kept sample, (N, k) each, for V (n, k)."""
+        samples, columns = self.samples, self._columns(V)
+        on_x, on_next = (np.zeros((samples.n_kept, columns.shape[1])) for _ in range(2))
+        with self._threads():
+            for c, chunk in enumerate(samples.chunks):
+                count, start = samples.count(c), c * samples.chunk_size
+                P, next_row = self._gather(chunk, count, columns), chunk.next_row[:count]
+                on_x[start : start + count] = P[chunk.row[:count]]
+                on_next[start : start + count] = np.where(next_row[:, None] >= 0, P[next_row], 0.0)
+        return on_x, on_next
 
     def rmatvec(self, H: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None) -> FloatArray:
         """Aᵀ H for a vector (n,) or the columns of (n, k)."""

@@ -137,6 +137,17 @@ class Samples(NamedTuple):
         """Number of samples that are there."""
         return self.n_samples - self.n_left
 
+    def columns(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Rewards (N, n_targets), discounts, trace discounts and ratios of the samples that are there; copies."""
+        parts = [(chunk, self.count(c)) for c, chunk in enumerate(self.chunks)]
+        rhos = [np.ones(count) if chunk.rhos is None else chunk.rhos[:count] for chunk, count in parts]
+        return (
+            np.concatenate([chunk.rewards[:count] for chunk, count in parts]),
+            np.concatenate([chunk.discounts[:count] for chunk, count in parts]),
+            np.concatenate([chunk.trace_discounts[:count] for chunk, count in parts]),
+            np.concatenate(rhos),
+        )
+
     def count(self, c: int) -> int:
         """Number of samples in chunk ``c``."""
         return min(self.chunk_size, self.n_kept - c * self.chunk_size)
