@@ -80,6 +80,7 @@ class KrylovLSTD(LinearEstimator):
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
+        self._n_solved = 0
         self.dimension = parameters.integer("dimension", dimension)
         self.reads = parameters.choice("reads", reads, ("batch", "stream"))
         self.ridge = parameters.real("ridge", ridge, low=0.0, high=1e100)
@@ -97,8 +98,17 @@ class KrylovLSTD(LinearEstimator):
 
     @property
     def bytes_per_sample(self) -> float:
-        """Bytes that a kept sample takes, on average."""
-        return self._store.nbytes / max(1, self._store.samples.n_kept)
+        """Bytes that a further sample takes, room at the end included: what those that are kept take, and an eighth."""
+        return 1.125 * self._store.nbytes / max(1, self._store.samples.n_kept)
+
+    @property
+    def n_updates(self) -> int:
+        """Number of transitions learned from: those that were stored, also if an update was interrupted."""
+        return self._store.samples.n_samples
+
+    @n_updates.setter
+    def n_updates(self, count: int) -> None:
+        self._n_expected = count  # what a file says, to be compared with the samples in it
 
     def operator(self) -> SampleOperator:
         """A + ηD and b of the samples so far, over the features seen; :attr:`seen_ids` says which these are."""
@@ -138,13 +148,25 @@ class KrylovLSTD(LinearEstimator):
     def _solve(self) -> tuple[IntArray, FloatArray]:
         if self._stream is not None:
             weights = self._stream.weights()
-            return self.seen_ids, weights
-        operator = self.operator()
-        arnoldi = Arnoldi(lambda V, columns: operator.matvec(V), operator.b())
-        arnoldi.extend(self.dimension)
-        return self.seen_ids, arnoldi.solutions(self.dimension)
+        else:
+            operator = self.operator()
+            arnoldi = Arnoldi(lambda V, columns: operator.matvec(V), operator.b())
+            arnoldi.extend(self.dimension)
+            weights = arnoldi.solutions(self.dimension)
+        return self._store.first_ids(weights.shape[0]).copy(), weights
+
+    def _solution(self) -> tuple[IntArray, FloatArray]:
+        self._forget_old_solution()
+        return super()._solution()
+
+    def _forget_old_solution(self) -> None:
+        """Drop the cached solution if samples were stored since, by an update that was interrupted perhaps."""
+        if self._n_solved != self.n_updates:
+            self._solved = None
+            self._n_solved = self.n_updates
 
     def _predict_vector(self, x: Vector) -> FloatArray:
+        self._forget_old_solution()
         if self._stream is None or self._solved is not None:
             return super()._predict_vector(x)
         return self._stream.predict(*vector_arrays(x))
@@ -156,6 +178,7 @@ class KrylovLSTD(LinearEstimator):
 
     def _restore(self, saved: Saved) -> None:
         self._store.restore(saved.part("samples"))
-        self._check_count(saved, self._store.samples.n_samples)
+        if self.n_updates != self._n_expected:
+            raise saved.error("samples", f"are {self.n_updates} where the model has {self._n_expected} updates")
         if self._stream is not None:
             self._stream.restore(saved.part("stream"))
