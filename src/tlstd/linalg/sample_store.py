@@ -158,7 +158,7 @@ class SampleStore:
     each, ratios 8 a sample, further targets 8 each a sample, dense rows 8 bytes a feature. The last chunk has up to a
     sixteenth more room than it needs; the features seen take about 50 bytes each.
 
-    :meth:`append` is atomic: everything is written behind what is in use, and one last assignment publishes it. An
+    Appending is atomic: everything is written behind what is in use, and one last assignment publishes it. An
     exception anywhere before leaves the samples as they were.
 
     Parameters
