@@ -182,8 +182,8 @@ class Arnoldi:
     >>> A = np.diag([1.0, 2.0, 3.0])
     >>> arnoldi = Arnoldi(lambda V, columns: A @ V, np.ones((3, 1)))
     >>> arnoldi.extend(3)
-    >>> arnoldi.paths[0].solution(3).round(12)
-    array([1.        , 0.5       , 0.333333333333])
+    >>> bool(np.abs(A @ arnoldi.paths[0].solution(3) - 1.0).max() < 1e-14)
+    True
     """
 
     def __init__(self, product: Product, B: FloatArray) -> None:

@@ -27,6 +27,9 @@ class KrylovStream:
     followed (:class:`ProjectedStream`): O(nnz·m + m²) a sample. Refreshes are at sample 1 and whenever samples have
     grown by ``GROWTH``; with ``beta`` by ``GROWTH``/β at most. That is a function of the number of samples alone.
 
+    Features first seen since a refresh have no row in Q, so no weight. (A row as the mean of those that were active
+    with it was better by 1 to 2% on Mountain Car's tiles and worse by up to 70% with 40,001 tiles and a bias.)
+
     Parameters
     ----------
     store : SampleStore

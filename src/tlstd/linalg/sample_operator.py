@@ -39,9 +39,9 @@ class HeldOut:
 
 
 class OldPart(NamedTuple):
-    """What is left of samples that have left: A_old ≈ ``left`` ``right``ᵀ and b_old, sums with weights as of now.
+    """What is left of samples that have left: A_old ≈ C Qᵀ with C = ``left``, Q = ``right``, and b_old = ``b``.
 
-    The arrays have a row for each of the first n₀ <= n features.
+    With weights as of now. The arrays have a row for each of the first n₀ <= n features.
     """
 
     left: FloatArray
