@@ -14,6 +14,7 @@ from tests.estimators.plain import Plain
 from tlstd.checks import files
 from tlstd.estimators.ilstd import ILSTD
 from tlstd.estimators.registry import ESTIMATORS
+from tlstd.types import Transition
 
 
 @pytest.mark.parametrize("tries", [30, pytest.param(300, marks=pytest.mark.long)])
@@ -41,9 +42,10 @@ def test_every_field_is_changed() -> None:
 class Endless(Plain):
     """Never returns from an update if it has huge weights, which is not checked."""
 
-    def learn(self, steps: list[object]) -> None:  # type: ignore[override]
+    def learn(self, steps: list[Transition]) -> None:
         while (np.abs(self.state.w) > 1e50).any():
             pass
+        super().learn(steps)
 
 
 class Trusting(Plain):

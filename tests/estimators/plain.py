@@ -60,7 +60,8 @@ class Plain:
 
     def predict(self, x: Any) -> Any:
         if isinstance(x, SparseVector) or (not hasattr(x, "tocsr") and np.ndim(x) == 1):
-            return float(self.dense(as_vector(x)) @ self.state.w)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return float(self.dense(as_vector(x)) @ self.state.w)
         matrix = as_matrix(x, "x")
         if matrix.shape[1] != self.n_features:
             raise InvalidInputError(f"x has {matrix.shape[1]} features")
@@ -87,9 +88,10 @@ class Plain:
         x, x_next = self.dense(t.x), self.dense(t.x_next)
         if not isinstance(t.reward, float):
             raise InvalidInputError("there are several rewards")
-        z = t.rho * (t.trace_discount * self.lambda_ * state.z + x)
-        delta = t.reward + t.discount * (x_next @ state.w) - x @ state.w
-        return State(state.n + 1, state.w + 0.05 * delta * z, z)
+        with np.errstate(over="ignore", invalid="ignore"):  # what diverges is data
+            z = t.rho * (t.trace_discount * self.lambda_ * state.z + x)
+            delta = t.reward + t.discount * (x_next @ state.w) - x @ state.w
+            return State(state.n + 1, state.w + 0.05 * delta * z, z)
 
     def dense(self, x: Any) -> FloatArray:
         if isinstance(x, SparseVector):

@@ -317,7 +317,9 @@ def _steps(n_features: int, n_targets: int, *, n_rows: int = 61, n_active: int =
     return Transitions.from_arrays(X[:-1], rewards, X[1:], terminated=ends, truncated=np.zeros(n, bool), gamma=0.9)
 
 
-def try_files(factory: Factory, tries: int, *, seed: int = 0, wide: bool = False) -> list[children.Outcome]:
+def try_files(
+    factory: Factory, tries: int, *, seed: int = 0, only: range | None = None, wide: bool = False
+) -> list[children.Outcome]:
     """Craft files from saved models, load and use them. What was changed is said where something fails."""
     files = sound_files(factory, wide=wide)
     cls = type(factory(12))
@@ -329,7 +331,7 @@ def try_files(factory: Factory, tries: int, *, seed: int = 0, wide: bool = False
         with explained(what):
             return use(data, cls)
 
-    return children.run(task, range(tries), seconds=SECONDS, megabytes=MEGABYTES)
+    return children.run(task, only or range(tries), seconds=SECONDS, megabytes=MEGABYTES)
 
 
 def crafted(files: list[bytes], seed: int, number: int) -> tuple[str, bytes]:

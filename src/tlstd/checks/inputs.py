@@ -143,11 +143,13 @@ def fingerprint(model: Any) -> bytes:
     return pickle.dumps(copy.deepcopy(model))
 
 
-def try_inputs(factory: Factory, tries: int, *, finite: bool, seed: int = 0) -> list[children.Outcome]:
+def try_inputs(
+    factory: Factory, tries: int, *, finite: bool, seed: int = 0, only: range | None = None
+) -> list[children.Outcome]:
     """Give ``tries`` fresh models ``INPUTS`` random inputs each."""
     throw_many(factory, np.random.default_rng(0), finite=False)  # compiled
 
     def task(i: int) -> str:
         return throw_many(factory, np.random.default_rng([seed, i]), finite=finite)
 
-    return children.run(task, range(tries), seconds=SECONDS)
+    return children.run(task, only or range(tries), seconds=SECONDS)
