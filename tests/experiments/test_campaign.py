@@ -17,7 +17,7 @@ from tlstd.estimators.registry import ESTIMATORS
 from tlstd.experiments import campaign
 from tlstd.types import Transition
 
-COUNTS = {"interrupts": 3, "exceptions": 3, "reads": 300, "files": 40, "inputs": 50}
+COUNTS = {"interrupts": 3, "exceptions": 12, "reads": 300, "files": 40, "inputs": 50}
 
 
 class Broken(Plain):
@@ -41,7 +41,7 @@ def test_parts_of_a_sound_and_a_broken_estimator(tmp_path: Path, monkeypatch: py
         for name in factories
         for part, count in COUNTS.items()
     }
-    for part, done in {"interrupts": 3, "exceptions": 3, "reads": 320, "files": 40, "inputs": 60}.items():
+    for part, done in {"interrupts": 3, "exceptions": 12, "reads": 320, "files": 40, "inputs": 60}.items():
         assert parts["plain", part]["done"] == parts["broken", part]["done"] == done
         assert parts["plain", part]["failures"] == []
     assert sum(parts["plain", "files"]["tally"].values()) == 40
@@ -49,7 +49,7 @@ def test_parts_of_a_sound_and_a_broken_estimator(tmp_path: Path, monkeypatch: py
     assert "n_updates is 0" in failures[0]["words"]
     words = shlex.split(failures[0]["again"])
     assert words[:5] == ["uv", "run", "python", "-m", "tlstd.experiments.campaign"]
-    again = campaign.try_part("broken", "exceptions", 3, 0, range(int(words[-1]), int(words[-1]) + 1), None)
+    again = campaign.try_part("broken", "exceptions", 12, 0, range(int(words[-1]), int(words[-1]) + 1), None)
     assert again["failures"] == failures[:1]
     (first, *_) = parts["broken", "files"]["failures"]
     assert "IndexError" in first["words"]

@@ -20,6 +20,7 @@ Factory: TypeAlias = Callable[..., Any]
 """``factory(n_features)`` makes a fresh estimator; ``factory(n_features, n_targets=m)`` too if it can do several."""
 
 Check: TypeAlias = Callable[[Factory], None]
+"""Raises AssertionError with an explanation if what a factory makes does not keep one part of the contract."""
 
 N_FEATURES = 12
 N_ACTIVE = 3
