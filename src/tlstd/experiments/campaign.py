@@ -1,6 +1,6 @@
 """The checks of reliability in numbers that find rare failures, for every estimator, with bounds-checked kernels.
 
-    uv run tlstd campaign                                         # all estimators, about two hours
+    uv run tlstd campaign                                         # all estimators
     uv run python -m tlstd.experiments.campaign TD files 2000 0 --only 17      # one try of it again
 
 Each estimator has a process of its own, in which Numba checks every index (``NUMBA_BOUNDSCHECK``), and each part
