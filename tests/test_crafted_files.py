@@ -58,5 +58,5 @@ class Trusting(Plain):
 @pytest.mark.parametrize(("broken", "message"), [(Endless, "did not end within"), (Trusting, "IndexError")])
 def test_broken_estimators_are_caught(broken: type[Plain], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "SECONDS", 0.2)
-    outcomes = files.try_files(broken, 150)
+    outcomes = files.try_files(broken, 50)
     assert any(message in outcome.words for outcome in outcomes if outcome.failed), outcomes
