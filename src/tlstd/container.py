@@ -17,13 +17,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.errors import StateError
-from tlstd.validation import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from tlstd.validation import FloatArray, IntArray
 
 MAGIC = b"\x89TLSTD\r\n"
 VERSION = 1
