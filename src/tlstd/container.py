@@ -307,6 +307,15 @@ def _read_array(file: BinaryIO, dtype: str, shape: tuple[int, ...]) -> NDArray[A
     return array.astype(_DTYPES[dtype], copy=False)
 
 
+def printable(text: str) -> str:
+    """The text with everything escaped that a terminal would act on: control characters, directions, surrogates.
+
+    >>> print(printable("TD\\x1b[31m λ"))
+    TD\\x1b[31m λ
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) < 80 else f"{text[:77]}..."

@@ -20,6 +20,7 @@ from tlstd.validation import FloatArray as FloatArray
 from tlstd.validation import IntArray as IntArray
 from tlstd.validation import Matrix as Matrix
 from tlstd.validation import (
+    as_flag,
     as_flags,
     as_floats,
     as_indices,
@@ -254,10 +255,12 @@ class TransitionBuilder:
     ) -> Transition:
         """Return the transition from the current features to ``x_next`` and move there.
 
-        ``terminated`` makes the discount 0; ``truncated`` leaves it. After either, call :meth:`reset`.
+        ``terminated`` makes the discount 0; ``truncated`` leaves it. After either, call :meth:`reset`. Both are True,
+        False, 1 or 0.
         """
         if self._x is None:
             raise InvalidInputError("step() was called outside an episode: call reset(x) first")
+        terminated, truncated = as_flag(terminated, "terminated"), as_flag(truncated, "truncated")
         transition = Transition(
             self._x,
             reward,
@@ -410,14 +413,17 @@ class Transitions:
         reward_parts: list[FloatArray] = []
         rows, discounts, trace_discounts = [], [], []
         offset = 0
-        for number, (features, rewards, terminated) in enumerate(episodes):
+        for number, episode in enumerate(_listed(episodes)):
+            if not isinstance(episode, (tuple, list)) or len(episode) != 3:
+                given = f"{len(episode)} parts" if isinstance(episode, (tuple, list)) else type(episode).__name__
+                raise InvalidInputError(f"episode {number} is of {given}: pass three, (X, rewards, terminated)")
+            features, rewards, flag = episode
             X, r = (
                 as_matrix(features, f"X of episode {number}"),
                 as_floats(rewards, f"rewards of episode {number}", None),
             )
             length = X.shape[0] - 1
-            if not isinstance(terminated, (bool, np.bool_)):
-                raise InvalidInputError(f"terminated of episode {number} is {terminated!r}: pass True or False")
+            terminated = as_flag(flag, f"terminated of episode {number}")
             if r.ndim == 0 or r.shape[0] != length or length < 0:
                 raise InvalidInputError(
                     f"episode {number} has {X.shape[0]} feature rows and rewards of shape {r.shape}: "
@@ -593,6 +599,13 @@ def _set(instance: object, **fields: object) -> None:
     """Set fields of a frozen instance while it is being made."""
     for name, value in fields.items():
         object.__setattr__(instance, name, value)
+
+
+def _listed(episodes: Any) -> Iterator[Any]:
+    try:
+        return iter(episodes)
+    except TypeError as error:
+        raise InvalidInputError(f"episodes is {episodes!r}: pass a list of (X, rewards, terminated)") from error
 
 
 def _parts(state: object, n: int) -> Sequence[Any]:

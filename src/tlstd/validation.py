@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from tlstd import parameters
-from tlstd.errors import InvalidInputError
+from tlstd.errors import InvalidInputError, TlstdError
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -66,19 +66,27 @@ def as_array(value: ArrayLike, name: str) -> NDArray[Any]:
         raise InvalidInputError(f"{name} cannot be read ({error}): pass a rectangular array of numbers") from error
 
 
+def as_real(value: ArrayLike, name: str, error: type[TlstdError] = InvalidInputError) -> FloatArray:
+    """Return ``value`` as float64 of any shape; not text, and not objects."""
+    try:
+        array = as_array(value, name)
+    except InvalidInputError as unreadable:
+        raise error(str(unreadable)) from unreadable
+    if array.dtype.kind not in "fiub":
+        raise error(f"{name} has values of type {array.dtype}: pass an array of real numbers")
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64, copy=False)
+
+
 def as_floats(value: ArrayLike, name: str, ndim: int | None) -> FloatArray:
     """Return ``value`` as float64 of ``ndim`` dimensions (any if None); finite and not too large."""
-    array = as_array(value, name)
-    if array.dtype.kind not in "fiub":
-        raise InvalidInputError(f"{name} has values of type {array.dtype}: pass an array of real numbers")
+    array = as_real(value, name)
     if ndim is not None and array.ndim != ndim:
         wanted = {1: "a vector, (d,)", 2: "a matrix, (N, d)"}.get(ndim, f"an array of {ndim} dimensions")
         given = f"is {array}, a single number" if array.ndim == 0 else f"has shape {array.shape}"
         raise InvalidInputError(f"{name} {given}: pass {wanted}")
-    with np.errstate(over="ignore"):
-        floats = array.astype(np.float64, copy=False)
-    check_magnitude(floats, name)
-    return floats
+    check_magnitude(array, name)
+    return array
 
 
 def as_indices(value: ArrayLike, size: int, name: str = "indices") -> IntArray:
@@ -95,13 +103,21 @@ def as_indices(value: ArrayLike, size: int, name: str = "indices") -> IntArray:
 
 
 def as_flags(value: ArrayLike, name: str, n: int) -> NDArray[np.bool_]:
-    """Return ``value`` as n booleans."""
+    """Return ``value`` as n booleans: True and False, or the integers 0 and 1."""
     array = as_array(value, name)
     if array.shape != (n,) or (n and array.dtype.kind not in "biu"):
         raise InvalidInputError(
             f"{name} has shape {array.shape} and type {array.dtype}: pass one boolean for each of the {n} steps"
         )
+    if n and array.dtype.kind != "b" and (array.min() < 0 or array.max() > 1):
+        bad = np.flatnonzero((array < 0) | (array > 1))[0]
+        raise InvalidInputError(f"{name}[{bad}] is {array[bad]}: pass True or False, or 1 or 0, for each step")
     return array.astype(np.bool_)
+
+
+def as_flag(value: object, name: str) -> bool:
+    """Return ``value`` as a bool; text, NaN, 0.5 and lists are none."""
+    return parameters.flag(name, value, error=InvalidInputError)
 
 
 def as_reward(reward: float | ArrayLike) -> float | FloatArray:

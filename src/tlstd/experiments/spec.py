@@ -102,7 +102,7 @@ class RunSpec:
             raise InvalidParameterError(f"timed is {self.timed!r}: it must be True or False")
         if not isinstance(self.settings, Settings):
             object.__setattr__(self, "settings", Settings(self.settings))
-        object.__setattr__(self, "seed", integer("seed", self.seed, low=0))
+        object.__setattr__(self, "seed", integer("seed", self.seed, low=0, high=None))
         version = integer("version", self.version, low=0)
         object.__setattr__(self, "version", version or tasks.version(self.task))
 
