@@ -141,7 +141,8 @@ class LinearEstimator(ABC):
         self._lock = threading.RLock()
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not name.startswith("_") and (name in self.__dict__ or isinstance(getattr(type(self), name, None), property)):
+        read_only = name in self.__dict__ or isinstance(getattr(type(self), name, None), property)
+        if read_only and not name.startswith("_"):
             raise ReadOnlyError(
                 f"{name} of this {type(self).__name__} is {getattr(self, name)!r} and cannot become {value!r}: "
                 "make a new model with other parameters"
