@@ -324,11 +324,11 @@ def test_the_reference_with_many_features() -> None:
     """Beyond 2,000 features seen returns are completed by Krylov LSTD, whose bias takes up what all states share."""
     n = 3_000
     rng = np.random.default_rng(0)
-    ids = np.stack([np.zeros(n + 1, dtype=np.int64), 1 + rng.integers(0, 3_999, n + 1)], axis=1)
-    X = sp.csr_array((np.ones(ids.size), ids.ravel(), np.arange(0, ids.size + 1, 2)), shape=(n + 1, 4_000))
+    ids = np.stack([np.zeros(n + 1, dtype=np.int64), 1 + rng.integers(0, 39_999, n + 1)], axis=1)
+    X = sp.csr_array((np.ones(ids.size), ids.ravel(), np.arange(0, ids.size + 1, 2)), shape=(n + 1, 40_000))
     columns = {"terminated": np.zeros(n, dtype=bool), "truncated": np.arange(n) % 10 == 9}
     steps = Transitions.from_arrays(X[:-1], 1.0 + rng.standard_normal(n), X[1:], gamma=0.95, **columns)
-    choice = choose(lambda a: TD(4_000, step_size=a, lambda_=0.5), [0.001, 0.01, 0.1], steps)
+    choice = choose(lambda a: TD(40_000, step_size=a, lambda_=0.5), [0.001, 0.01, 0.1], steps)
     assert choice.decided
     assert "completed by a reference" in choice.note
     model = _reference_model(steps)
