@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,7 @@ from tlstd.linalg.sample_store import Chunk, Samples
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray
 
-_WIDTH = 8  # columns that a compiled loop takes at once
-_WIDTHS = tuple((0,) * k for k in range(_WIDTH + 1))
+_WIDTHS = (8, 5, 2, 1)  # numbers of columns for which there is a compiled loop: each takes seconds to compile
 
 Masks = tuple[NDArray[np.int16], NDArray[np.int16], FloatArray, NDArray[np.bool_]]
 
@@ -263,8 +263,8 @@ class SampleOperator:
             products: FloatArray = chunk.X[:n_rows] @ V
             return products
         P = np.empty((n_rows, V.shape[1]))
-        for first in range(0, V.shape[1], _WIDTH):
-            kernels.gather(chunk.ptr, chunk.pos, chunk.val, V, first, _WIDTHS[min(_WIDTH, V.shape[1] - first)], P)
+        for first, width in _column_blocks(V.shape[1]):
+            kernels.gather(chunk.ptr, chunk.pos, chunk.val, V, first, width, P)
         return P
 
     def _scatter(self, chunk: Chunk, rows: NDArray[np.int32], S: FloatArray, out: FloatArray) -> None:
@@ -277,8 +277,7 @@ class SampleOperator:
                 coefficients[rows] = S
             out += chunk.X[:n_rows].T @ coefficients
             return
-        for first in range(0, S.shape[1], _WIDTH):
-            width = _WIDTHS[min(_WIDTH, S.shape[1] - first)]
+        for first, width in _column_blocks(S.shape[1]):
             kernels.scatter(chunk.ptr, chunk.pos, chunk.val, rows, S, first, width, out)
 
     def _follow_back(self, c: int, D: FloatArray, masks: Masks, carry: FloatArray) -> None:
@@ -358,6 +357,17 @@ class SampleOperator:
                 kernels.count_equal(chunk.ptr, chunk.pos, chunk.val, rows, reference[:, 0], counts)
         constant: NDArray[np.bool_] = (counts == samples.n_kept) & (reference[:, 0] != 0.0)
         return constant
+
+
+@cache
+def _column_blocks(k: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """k columns cut into blocks of ``_WIDTHS``: where each begins, and a tuple as long as it is wide."""
+    blocks, first = [], 0
+    while first < k:
+        width = next(width for width in _WIDTHS if width <= k - first)
+        blocks.append((first, (0,) * width))
+        first += width
+    return tuple(blocks)
 
 
 def with_ridge(operator: SampleOperator, ridge: float) -> SampleOperator:
