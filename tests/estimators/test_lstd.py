@@ -14,7 +14,7 @@ from tests.estimators import streams
 from tests.estimators.streams import LAMBDAS
 from tests.helpers import batch_lstd, dense, random_transitions
 from tlstd import LSTD, MarkovRewardProcess, boyan_chain, garnet, random_walk
-from tlstd.checks import _as_sparse as as_sparse
+from tlstd.checks.data import as_sparse
 from tlstd.errors import CapacityError, InvalidInputError, InvalidParameterError
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 

@@ -54,7 +54,7 @@ def guarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[An
             try:
                 result = method(self, *args, **kwargs)
             except TlstdError:
-                own["_unfinished"] = False
+                own["_unfinished"] = own["_before"] is not None  # refused while learning: what was begun is undone
                 raise
             own["_unfinished"] = False
             return result
@@ -141,9 +141,10 @@ class LinearEstimator(ABC):
         self._lock = threading.RLock()
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not name.startswith("_") and name in self.__dict__:
+        read_only = name in self.__dict__ or isinstance(getattr(type(self), name, None), property)
+        if read_only and not name.startswith("_"):
             raise ReadOnlyError(
-                f"{name} of this {type(self).__name__} is {self.__dict__[name]!r} and cannot become {value!r}: "
+                f"{name} of this {type(self).__name__} is {getattr(self, name)!r} and cannot become {value!r}: "
                 "make a new model with other parameters"
             )
         super().__setattr__(name, value)
@@ -351,7 +352,7 @@ class LinearEstimator(ABC):
         """Make a model from the contents of a file; raises StateError if they do not make one."""
         saved = contents.saved
         model = cls._fresh(contents.parameters, saved.part("model"), classes)
-        model._n_updates = n_updates = saved.integer("n_updates")
+        model._n_updates = n_updates = saved.integer("n_updates", high=2**62)
         model._trace_bound = saved.real("trace_bound", low=0.0, high=MAX_MAGNITUDE)
         model._restore(saved.part("model"))
         if model.n_updates != n_updates:

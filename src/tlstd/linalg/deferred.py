@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tlstd.container import Saved, State
+from tlstd.errors import CapacityError
 from tlstd.kernels import sparse as kernels
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.blocks import DenseBlock, SparseBlock
@@ -220,7 +221,13 @@ class DeferredSystem:
     def _empty_buffers(self, dense: bool) -> dict[str, Any]:
         """The attributes that make up an empty buffer."""
         size = self.buffer_size or default_buffer_size(self.rank, dense)
-        blocks = [DenseBlock(size, self.n_features) if dense else SparseBlock(size) for _ in range(2)]
+        try:
+            blocks = [DenseBlock(size, self.n_features) if dense else SparseBlock(size) for _ in range(2)]
+        except MemoryError as error:
+            raise CapacityError(
+                f"a buffer of {size} samples of {self.n_features} features does not fit into memory: use a smaller "
+                "buffer_size or rank"
+            ) from error
         return {
             "left": blocks[0],
             "right": blocks[1],

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,7 @@ from tlstd.linalg.sample_store import Chunk, Samples
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray
 
-_WIDTH = 8  # columns that a compiled loop takes at once
-_WIDTHS = tuple((0,) * k for k in range(_WIDTH + 1))
+_WIDTHS = (8, 5, 2, 1)  # numbers of columns for which there is a compiled loop: each takes seconds to compile
 
 Masks = tuple[NDArray[np.int16], NDArray[np.int16], FloatArray, NDArray[np.bool_]]
 
@@ -100,6 +100,11 @@ class SampleOperator:
         other.shift = shift
         return other
 
+    def held_out(self, folds: HeldOut) -> SampleOperator:
+        """The systems of several folds, with the same diagonal."""
+        more: dict[str, Any] = {"beta": self.beta, "n_targets": self.n_targets, "shift": self.shift}
+        return SampleOperator(self.samples, lambda_=self.lambda_, folds=folds, **more)
+
     @property
     def n(self) -> int:
         """Number of features seen."""
@@ -168,6 +173,18 @@ class SampleOperator:
         if self.shift is not None:
             out += self.shift[:, None] * columns
         return out[:, 0] if V.ndim == 1 else out
+
+    def values(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """x_tᵀV and x_{t+1}ᵀV (0 after a termination) of every kept sample, (N, k) each, for V (n, k)."""
+        samples, columns = self.samples, self._columns(V)
+        on_x, on_next = (np.zeros((samples.n_kept, columns.shape[1])) for _ in range(2))
+        with self._threads():
+            for c, chunk in enumerate(samples.chunks):
+                count, start = samples.count(c), c * samples.chunk_size
+                P, next_row = self._gather(chunk, count, columns), chunk.next_row[:count]
+                on_x[start : start + count] = P[chunk.row[:count]]
+                on_next[start : start + count] = np.where(next_row[:, None] >= 0, P[next_row], 0.0)
+        return on_x, on_next
 
     def rmatvec(self, H: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None) -> FloatArray:
         """Aᵀ H for a vector (n,) or the columns of (n, k)."""
@@ -256,8 +273,8 @@ class SampleOperator:
             products: FloatArray = chunk.X[:n_rows] @ V
             return products
         P = np.empty((n_rows, V.shape[1]))
-        for first in range(0, V.shape[1], _WIDTH):
-            kernels.gather(chunk.ptr, chunk.pos, chunk.val, V, first, _WIDTHS[min(_WIDTH, V.shape[1] - first)], P)
+        for first, width in _column_blocks(V.shape[1]):
+            kernels.gather(chunk.ptr, chunk.pos, chunk.val, V, first, width, P)
         return P
 
     def _scatter(self, chunk: Chunk, rows: NDArray[np.int32], S: FloatArray, out: FloatArray) -> None:
@@ -270,8 +287,7 @@ class SampleOperator:
                 coefficients[rows] = S
             out += chunk.X[:n_rows].T @ coefficients
             return
-        for first in range(0, S.shape[1], _WIDTH):
-            width = _WIDTHS[min(_WIDTH, S.shape[1] - first)]
+        for first, width in _column_blocks(S.shape[1]):
             kernels.scatter(chunk.ptr, chunk.pos, chunk.val, rows, S, first, width, out)
 
     def _follow_back(self, c: int, D: FloatArray, masks: Masks, carry: FloatArray) -> None:
@@ -373,6 +389,17 @@ class SampleOperator:
             else:
                 kernels.count_equal(chunk.ptr, chunk.pos, chunk.val, rows, reference[:, 0], counts)
         return np.where(counts == samples.n_kept, reference[:, 0], 0.0)
+
+
+@cache
+def _column_blocks(k: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """k columns cut into blocks of ``_WIDTHS``: where each begins, and a tuple as long as it is wide."""
+    blocks, first = [], 0
+    while first < k:
+        width = next(width for width in _WIDTHS if width <= k - first)
+        blocks.append((first, (0,) * width))
+        first += width
+    return tuple(blocks)
 
 
 def with_ridge(operator: SampleOperator, ridge: float) -> SampleOperator:

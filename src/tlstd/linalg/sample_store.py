@@ -103,8 +103,8 @@ class Chunk:
 
 
 def _roomy(needed: int, size: int) -> int:
-    """A new size that leaves an eighth of the old one over."""
-    return max(needed, size + size // 8 + 16)
+    """A new size that leaves a sixteenth of the old one over."""
+    return max(needed, size + size // 16 + 16)
 
 
 def _resized(array: NDArray[Number], size: int) -> NDArray[Number]:
@@ -166,6 +166,17 @@ class Samples(NamedTuple):
         """Number of samples that are there."""
         return self.n_samples - self.n_left
 
+    def columns(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Rewards (N, n_targets), discounts, trace discounts and ratios of the samples that are there; copies."""
+        parts = [(chunk, self.count(c)) for c, chunk in enumerate(self.chunks)]
+        rhos = [np.ones(count) if chunk.rhos is None else chunk.rhos[:count] for chunk, count in parts]
+        return (
+            np.concatenate([chunk.rewards[:count] for chunk, count in parts]),
+            np.concatenate([chunk.discounts[:count] for chunk, count in parts]),
+            np.concatenate([chunk.trace_discounts[:count] for chunk, count in parts]),
+            np.concatenate(rhos),
+        )
+
     def count(self, c: int) -> int:
         """Number of samples in chunk ``c``."""
         return min(self.chunk_size, self.n_kept - c * self.chunk_size)
@@ -181,10 +192,10 @@ class SampleStore:
 
     Memory for each sample with nnz non-zeros of value 1 and one target, int32 positions of the features seen: 4·nnz +
     36 bytes on a trajectory; twice 4·nnz + 4 and 32 if next rows are not the following rows. Other values take 8 bytes
-    each, ratios 8 a sample, further targets 8 each a sample, dense rows 8 bytes a feature. The last chunk has up to an
-    eighth more room than it needs; the features seen take about 50 bytes each.
+    each, ratios 8 a sample, further targets 8 each a sample, dense rows 8 bytes a feature. The last chunk has up to a
+    sixteenth more room than it needs; the features seen take about 50 bytes each.
 
-    :meth:`append` is atomic: everything is written behind what is in use, and one last assignment publishes it. An
+    Appending is atomic: everything is written behind what is in use, and one last assignment publishes it. An
     exception anywhere before leaves the samples as they were.
 
     Parameters
@@ -251,7 +262,11 @@ class SampleStore:
     @property
     def ids(self) -> IntArray:
         """Ids of the features seen, by position."""
-        return self._seen.all_ids[: self._samples.n]
+        return self.first_ids(self._samples.n)
+
+    def first_ids(self, n: int) -> IntArray:
+        """Ids of the features that were seen first; a view."""
+        return self._seen.all_ids[:n]
 
     def find(self, ids: IntArray) -> IntArray:
         """Positions of features; -1 for those that were not seen."""
