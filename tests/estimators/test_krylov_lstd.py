@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from tests.linalg.literal_system import dense_rows, literal_system, random_steps
 from tlstd import LSTD, KrylovLSTD, Transitions, boyan_chain, load
 from tlstd.errors import InvalidParameterError
+from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.krylov_lstd import STREAM_SAMPLES
 from tlstd.linalg.projected_stream import ProjectedStream
 from tlstd.linalg.sample_operator import SampleOperator
@@ -327,7 +328,7 @@ def test_folded_samples_count(dimension: int | str) -> None:
 def test_a_folding_stream_saved_anywhere_goes_on(dimension: int | str, tmp_path: Path) -> None:
     steps = random_steps(np.random.default_rng(22), 300, n_features=100, n_targets=2, ratios=True)
     options: dict[str, Any] = {"reads": "stream", "max_samples": 40, "n_targets": 2}
-    model = KrylovLSTD(100, lambda_=0.6, dimension=dimension, **options)
+    model: LinearEstimator = KrylovLSTD(100, lambda_=0.6, dimension=dimension, **options)
     at_once = KrylovLSTD(100, lambda_=0.6, dimension=dimension, **options)
     values = at_once.update_and_predict(steps)
     for start in range(0, 300, 75):
