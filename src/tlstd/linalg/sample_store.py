@@ -120,8 +120,8 @@ def _resized(array: NDArray[Number], size: int) -> NDArray[Number]:
 class OldPart(NamedTuple):
     """What is kept of the system of samples that have left, over the n₀ features that were seen when the last did.
 
-    A_old ≈ ``left`` ``right``ᵀ + ``beyond`` (I - ``right`` ``right``ᵀ). Everything is weighted as the samples were when
-    the last of them was the newest.
+    A_old ≈ C Qᵀ + τ (I - QQᵀ) with C = ``left``, Q = ``right`` and τ = ``beyond``. Everything is weighted as the
+    samples were when the last of them was the newest.
     """
 
     left: FloatArray
@@ -136,10 +136,6 @@ class OldPart(NamedTuple):
     """Mean of ‖x‖², exact."""
     constant: FloatArray
     """The value that a feature had in every x, or 0 if they differed, (n₀,)."""
-
-
-Fold: TypeAlias = "Callable[[Samples, int], OldPart]"
-"""``fold(samples, n_chunks)``: what is to be kept of the first chunks and of what had left before."""
 
 
 class Samples(NamedTuple):
@@ -208,7 +204,8 @@ class SampleStore:
         When so many are there (one less if the number is odd, or a few if a half is several chunks), the older half is
         folded: it leaves, and ``fold`` says what is kept of it. Not used where ``beta`` forgets samples sooner.
     fold : callable
-        See ``Fold``; needed with ``max_samples``.
+        ``fold(samples, n_chunks)`` is what is to be kept of the first chunks and of what had left before, see
+        :class:`tlstd.linalg.folding.Folding`; needed with ``max_samples``.
 
     Example
     -------
@@ -229,7 +226,7 @@ class SampleStore:
         n_targets: int = 1,
         chunk_size: int | None = None,
         max_samples: int | None = None,
-        fold: Fold | None = None,
+        fold: Callable[[Samples, int], OldPart] | None = None,
     ) -> None:
         self.n_features, self.lambda_, self.beta, self.n_targets = n_features, lambda_, beta, n_targets
         self.window = None if beta is None else ceil(float(np.log(NEGLIGIBLE)) / log1p(-beta))
