@@ -190,8 +190,8 @@ class _Injector:
     """A trace function that raises at the n-th line of the library, or of the estimator's own file."""
 
     def __init__(self, cls: type, at: int | None = None, error: BaseException | None = None) -> None:
-        files = {inspect.getsourcefile(c) for c in cls.__mro__ if c.__module__ != "builtins"}
-        self.files = frozenset(file for file in files if file)
+        methods = (value for c in cls.__mro__ for value in vars(c).values())
+        self.files = frozenset(method.__code__.co_filename for method in methods if inspect.isfunction(method))
         self.at, self.error = at, error
         self.n_lines = 0
         self.where = ""
