@@ -1,11 +1,13 @@
 """ATD between its two limits, TD and LSTD, and against a literal loop in between."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.linalg
 
+import tlstd
 from tests.helpers import batch_lstd, dense, random_transitions
 from tlstd.checks import check_estimator
 from tlstd.errors import InvalidParameterError
@@ -108,6 +110,18 @@ def test_divergence_is_data() -> None:
     model = ATD(5, 2, step_size=0.1, lambda_=0.9, eta=1e6)
     model.update_many(random_transitions(np.random.default_rng(0), n_features=5, n_steps=400))
     assert not np.isfinite(model.weights).all()
+
+
+def test_weights_to_start_from_are_saved_with_replacing_traces(tmp_path: Path) -> None:
+    steps = stream(2, "sparse")
+    model = ATD(20, 3, step_size=Decay(1.0, 10), lambda_=0.9, eta=0.01, trace="replacing", buffer_size=8)
+    model.start_from(np.arange(20.0))
+    model.save(tmp_path / "model")
+    loaded = tlstd.load(tmp_path / "model")
+    assert np.array_equal(loaded.weights, np.arange(20.0))
+    for m in (model, loaded):
+        m.update_many(steps)
+    assert np.array_equal(loaded.weights, model.weights)
 
 
 @pytest.mark.parametrize("after", [0, 3, 8, 11])

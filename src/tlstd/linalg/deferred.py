@@ -518,7 +518,8 @@ class DeferredSystem:
             state["second"] = self.projected.state(k)
         if self.replacing:
             alive = self._stamps[:n] == self._clock[0]
-            trace = np.where(alive, self._trace[:n], 0.0) + 0.0  # no −0.0
+            trace = np.zeros(n)  # longer than what there is if features came with weights to start from
+            trace[: alive.size] = np.where(alive, self._trace[:n], 0.0) + 0.0  # no −0.0
             state["trace"], state["trace_scale"] = trace, float(self._clock[1])
         return state
 
