@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, TypeVar
+
 import numpy as np
 import scipy.sparse as sp
 
+from tlstd.estimators.base import LinearEstimator
 from tlstd.types import FloatArray, SparseVector, Transitions, Vector
+
+Model = TypeVar("Model", bound=LinearEstimator)
 
 
 def random_transitions(
@@ -88,3 +96,38 @@ def batch_lstd(
 def dense(x: Vector) -> FloatArray:
     """A vector as a dense array."""
     return x.toarray() if isinstance(x, SparseVector) else x
+
+
+def interrupted_everywhere(
+    make: Callable[[], Model], before: Transitions, steps: Transitions, *, every: int = 1
+) -> Iterator[Model]:
+    """Models that have learned ``before`` and were interrupted while they learned ``steps``, at one line after another.
+
+    KeyboardInterrupt is raised before the first line of the library's code that runs, before the one ``every`` lines
+    later, and so on; the last model was not interrupted.
+    """
+    finished, at = False, 0
+    while not finished:
+        model, lines = make(), 0
+        model.update_many(before)
+
+        def trace(frame: FrameType, event: str, _: object) -> Any:
+            nonlocal lines
+            if "tlstd" not in frame.f_globals.get("__name__", ""):
+                return None
+            if event == "line":
+                lines += 1
+                if lines == at + 1:
+                    raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            model.update_many(steps)
+            finished = True
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        yield model
+        at += every
