@@ -106,28 +106,33 @@ def interrupted_everywhere(
     KeyboardInterrupt is raised before the first line of the library's code that runs, before the one ``every`` lines
     later, and so on; the last model was not interrupted.
     """
-    finished, at = False, 0
+    at, finished = 1, False
     while not finished:
-        model, lines = make(), 0
+        model = make()
         model.update_many(before)
-
-        def trace(frame: FrameType, event: str, _: object) -> Any:
-            nonlocal lines
-            if "tlstd" not in frame.f_globals.get("__name__", ""):
-                return None
-            if event == "line":
-                lines += 1
-                if lines == at + 1:
-                    raise KeyboardInterrupt
-            return trace
-
-        sys.settrace(trace)
-        try:
-            model.update_many(steps)
-            finished = True
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(None)
+        finished = not _is_interrupted(lambda model=model: model.update_many(steps), at)  # type: ignore[misc]
         yield model
         at += every
+
+
+def _is_interrupted(action: Callable[[], None], at: int) -> bool:
+    """Run it with a KeyboardInterrupt before line ``at`` of the library's lines; whether it came to that."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal lines
+        if not frame.f_globals.get("__name__", "").startswith("tlstd."):
+            return None
+        lines += event == "line"
+        if lines == at and event == "line":
+            raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        action()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False

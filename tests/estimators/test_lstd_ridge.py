@@ -35,7 +35,7 @@ def ridge_solution(steps: Transitions, lambda_: float, ridge: float, beta: float
     T = X.shape[0]
     weights = np.ones(T) if beta is None else (1.0 - beta) ** np.arange(T - 1.0, -1.0, -1.0)
     eta = ridge * (weights @ (X**2).sum(axis=1)) / weights.sum()
-    constant = (X == X[0]).all(axis=0) & (X[0] != 0.0)
+    constant = (X[0] == X).all(axis=0) & (X[0] != 0.0)
     return np.linalg.solve(A + eta * np.diag(~constant), b)
 
 

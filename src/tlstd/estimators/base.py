@@ -42,9 +42,11 @@ def guarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[An
 
     The model's lock is held, and until the method has returned the model counts as unfinished: whatever is called next
     after an interruption first mends it (``_mend``). A refusal (:class:`~tlstd.TlstdError`) has changed nothing.
+    Numbers that become too large are infinite or NaN, without a warning: what diverges is data.
     """
 
     @functools.wraps(method)
+    @np.errstate(over="ignore", invalid="ignore")
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with self._lock:
             own = self.__dict__

@@ -11,9 +11,9 @@ from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator, guarded
 from tlstd.linalg.batch import Batch
+from tlstd.linalg.lu import solve_lu
 from tlstd.linalg.normal_system import NormalSystem
 from tlstd.linalg.recursive_system import RecursiveSystem
-from tlstd.linalg.lu import solve_lu
 from tlstd.linalg.svd import solve_truncated
 from tlstd.types import FloatArray, IntArray
 
