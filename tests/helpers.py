@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, TypeVar
+
 import numpy as np
 import scipy.sparse as sp
 
+from tlstd.estimators.base import LinearEstimator
 from tlstd.types import FloatArray, SparseVector, Transitions, Vector
+
+Model = TypeVar("Model", bound=LinearEstimator)
 
 
 def random_transitions(
@@ -88,3 +96,43 @@ def batch_lstd(
 def dense(x: Vector) -> FloatArray:
     """A vector as a dense array."""
     return x.toarray() if isinstance(x, SparseVector) else x
+
+
+def interrupted_everywhere(
+    make: Callable[[], Model], before: Transitions, steps: Transitions, *, every: int = 1
+) -> Iterator[Model]:
+    """Models that have learned ``before`` and were interrupted while they learned ``steps``, at one line after another.
+
+    KeyboardInterrupt is raised before the first line of the library's code that runs, before the one ``every`` lines
+    later, and so on; the last model was not interrupted.
+    """
+    at, finished = 1, False
+    while not finished:
+        model = make()
+        model.update_many(before)
+        finished = not _is_interrupted(lambda model=model: model.update_many(steps), at)  # type: ignore[misc]
+        yield model
+        at += every
+
+
+def _is_interrupted(action: Callable[[], None], at: int) -> bool:
+    """Run it with a KeyboardInterrupt before line ``at`` of the library's lines; whether it came to that."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal lines
+        if not frame.f_globals.get("__name__", "").startswith("tlstd."):
+            return None
+        lines += event == "line"
+        if lines == at and event == "line":
+            raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        action()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False

@@ -8,7 +8,7 @@ import inspect
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,9 +42,11 @@ def guarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[An
 
     The model's lock is held, and until the method has returned the model counts as unfinished: whatever is called next
     after an interruption first mends it (``_mend``). A refusal (:class:`~tlstd.TlstdError`) has changed nothing.
+    Numbers that become too large are infinite or NaN, without a warning: what diverges is data.
     """
 
     @functools.wraps(method)
+    @np.errstate(over="ignore", invalid="ignore")
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with self._lock:
             own = self.__dict__
@@ -125,8 +127,11 @@ class LinearEstimator(ABC):
 
     Caches are not saved: a read is a function of the state, to the bit. ``_restore`` believes nothing: every number
     is taken with its range, every array with its shape (see :class:`tlstd.container.Saved`), above all what kernels use
-    as an index, and nothing is allocated that is larger than what was in the file.
+    as an index, and nothing is allocated that is larger than what was in the file. A constructor argument that was
+    added later is named in ``_ADDED`` with the value that models had before, which is not written.
     """
+
+    _ADDED: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, n_features: int, *, lambda_: float, n_targets: int) -> None:
         self.n_features = parameters.integer("n_features", n_features)
@@ -376,7 +381,8 @@ class LinearEstimator(ABC):
 
     def _parameters(self) -> dict[str, Any]:
         """The constructor's arguments, as JSON can hold them."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        values = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: value for name, value in values.items() if name not in self._ADDED or value != self._ADDED[name]}
 
     @classmethod
     def _with_parts(

@@ -19,6 +19,7 @@ Factory = Callable[..., LinearEstimator]
 
 ESTIMATORS: dict[str, Factory] = {
     "LSTD": lambda n_features, **options: LSTD(n_features, lambda_=0.7, **options),
+    "LSTD (ridge)": lambda n_features, **options: LSTD(n_features, lambda_=0.7, ridge=0.01, **options),
     "LSTD (recursive)": lambda n_features, **options: LSTD(n_features, lambda_=0.7, solver="recursive", **options),
     "KrylovLSTD": lambda n_features, **options: KrylovLSTD(n_features, lambda_=0.7, dimension=8, **options),
     "KrylovLSTD (stream)": lambda n_features, **options: KrylovLSTD(

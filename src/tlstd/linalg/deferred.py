@@ -354,7 +354,9 @@ class DeferredSystem:
         return Core(left, right, L, sigma, Rt, decay, on_vectors[:, :-1], on_vectors[:, -1:], projection)
 
     def _kept(self, sigma: FloatArray) -> int:
-        """How many singular values survive: at most ``rank``, and none that is rounding."""
+        """How many singular values survive: at most ``rank``, and none that is rounding. (NaN do: they are news.)"""
+        if np.isnan(sigma).any():
+            return min(self.rank, sigma.size)
         if not (sigma.size and sigma[0] > 0.0):
             return 0
         return min(self.rank, int(np.count_nonzero(sigma > EPS * sigma[0])))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tlstd.errors import InvalidInputError
 from tlstd.kernels import krylov as kernels
+from tlstd.linalg.moments import ridge_diagonal
 from tlstd.linalg.sample_store import Chunk, Samples
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray
@@ -374,5 +375,4 @@ def with_ridge(operator: SampleOperator, ridge: float) -> SampleOperator:
     """The operator A + ηD, η = ``ridge`` times the mean ‖x‖², D the identity but 0 for features that are constant."""
     if ridge == 0.0:
         return operator
-    eta = ridge * operator.mean_square()
-    return operator.shifted(np.where(operator.constant_features(), 0.0, eta))
+    return operator.shifted(ridge_diagonal(ridge, operator.mean_square(), operator.constant_features()))
