@@ -6,12 +6,18 @@ from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.estimators.base import LinearEstimator, guarded
 from tlstd.linalg.batch import Batch, vector_arrays
+from tlstd.linalg.folding import Folding
 from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.krylov_choice import DimensionChoice, choose_dimensions
 from tlstd.linalg.krylov_stream import KrylovStream
 from tlstd.linalg.sample_operator import SampleOperator, with_ridge
 from tlstd.linalg.sample_store import Samples, SampleStore
 from tlstd.types import FloatArray, IntArray, Vector
+
+STREAM_SAMPLES = 8192
+"""Samples that ``reads="stream"`` keeps by default."""
+FOLD_DIMENSION = 32
+"""Least dimension of the space in which folded samples are known exactly; otherwise it is twice the solution's."""
 
 
 class KrylovLSTD(LinearEstimator):
@@ -45,6 +51,11 @@ class KrylovLSTD(LinearEstimator):
     beta : float in (0, 1), optional
         Constant weight of a new sample, for tracking; by default all samples weigh the same. Samples whose weight has
         fallen below rounding leave.
+    max_samples : int >= 2, optional
+        Number of samples that are kept. Whenever so many are there, the older half of them is *folded*: of their
+        matrix only the products with a basis of the Krylov space are kept, on which it is exact (see
+        :class:`tlstd.linalg.folding.Folding`). That bounds memory, by the samples and O(features seen · dimension).
+        By default ``"batch"`` keeps all samples and ``"stream"`` keeps ``STREAM_SAMPLES``.
     n_targets : int
         Number of reward signals. Each has its own Krylov space.
 
@@ -53,6 +64,9 @@ class KrylovLSTD(LinearEstimator):
     An update stores the sample: 4·nnz + 36 bytes for one with nnz features of value 1 on a trajectory (see
     :class:`tlstd.linalg.sample_store.SampleStore` for others). The first read after an update takes O(dimension ·
     (entries stored + features seen · dimension)); further reads are free.
+
+    Folding keeps two arrays of max(``FOLD_DIMENSION``, 2 · dimension) numbers for each feature seen and target, and
+    takes, once in max_samples/2 updates, as long as a read of that dimension.
 
     References
     ----------
@@ -79,6 +93,7 @@ class KrylovLSTD(LinearEstimator):
         reads: str = "batch",
         ridge: float = 0.0,
         beta: float | None = None,
+        max_samples: int | None = None,
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
@@ -91,7 +106,15 @@ class KrylovLSTD(LinearEstimator):
         self.reads = parameters.choice("reads", reads, ("batch", "stream"))
         self.ridge = parameters.real("ridge", ridge, low=0.0, high=1e100)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
-        self._store = SampleStore(self.n_features, lambda_=self.lambda_, beta=self.beta, n_targets=self.n_targets)
+        self.max_samples = None if max_samples is None else parameters.integer("max_samples", max_samples, low=2)
+        self._store = SampleStore(
+            self.n_features,
+            lambda_=self.lambda_,
+            beta=self.beta,
+            n_targets=self.n_targets,
+            max_samples=STREAM_SAMPLES if self.max_samples is None and self.reads == "stream" else self.max_samples,
+            fold=Folding(self._operator, max(FOLD_DIMENSION, 2 * (self._fixed or 0))),
+        )
         self._stream = None
         if self.reads == "stream":
             self._stream = KrylovStream(self._store, self._fixed, self._operator)

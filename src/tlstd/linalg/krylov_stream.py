@@ -75,6 +75,8 @@ class KrylovStream:
         start = 0
         while start < len(batch):
             stop = min(len(batch), start + self.next_refresh - self.store.samples.n_samples)
+            if self.store.fold_size is not None:  # what has just been stored is never folded
+                stop = min(stop, start + self.store.fold_size)
             part = batch.part(start, stop)
             self.store.append(part)
             if values is not None:
@@ -185,7 +187,8 @@ class KrylovStream:
         samples, beta = self.store.samples, self.store.beta
         refreshed = saved.integer("refreshed", low=min(1, samples.n_samples), high=samples.n_samples)
         self._made = refreshed, ()
-        if samples.n_samples >= self.next_refresh or refreshed < samples.n_left:
+        late = samples.n_samples >= self.next_refresh
+        if late or (refreshed < samples.n_left and samples.old is None):
             raise saved.error("refreshed", f"is {refreshed} with {samples.n_samples} samples, later than it should be")
         chosen_at = saved.integer("chosen_at", high=refreshed)
         numbers = saved.integers("chosen", self.store.n_targets if chosen_at else 0, 2, low=0, high=2**31)
