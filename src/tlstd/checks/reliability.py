@@ -221,6 +221,13 @@ class _Injector:
         return False
 
 
+def _comes_from_interrupt(error: BaseException | None) -> bool:
+    """Whether a KeyboardInterrupt is among the causes."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 @cache
 def _is_traced(code: CodeType, files: frozenset[str]) -> bool:
     package, this = os.path.dirname(tlstd.__file__), os.path.dirname(__file__)
@@ -298,7 +305,7 @@ def try_interrupts(factory: Factory, tries: int, *, seed: int = 0, only: range |
             signal.setitimer(signal.ITIMER_REAL, 0.0)
         except (KeyboardInterrupt, SystemError) as error:
             # what comes while Numba hands arrays to a kernel leaves CPython as the cause of a SystemError
-            if isinstance(error, SystemError) and not isinstance(error.__cause__, KeyboardInterrupt):
+            if isinstance(error, SystemError) and not _comes_from_interrupt(error):
                 raise
             interrupted = True
         with explained(f"interrupted {1e6 * delay:.0f} µs after the start"):
