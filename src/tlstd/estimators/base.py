@@ -162,22 +162,22 @@ class LinearEstimator(ABC):
     def __deepcopy__(self: Model, memo: dict[int, Any]) -> Model:
         other = type(self).__new__(type(self))
         memo[id(self)] = other
-        other.__setstate__(copy.deepcopy(self._attributes(), memo))
+        other.__setstate__(self._attributes(memo))
         return other
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy: what is pickled later must not be changed by another thread
-        return copy.deepcopy(self._attributes(), {id(self): self})
+        return self._attributes({id(self): self})
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         self.__dict__.update(attributes, _lock=threading.RLock())
 
-    def _attributes(self) -> dict[str, Any]:
-        """All attributes but the lock, of a model that is in order."""
+    def _attributes(self, memo: dict[int, Any]) -> dict[str, Any]:
+        """Copies of all attributes but the lock, of a model that is in order, made while no other thread changes it."""
         with self._lock:
             if self._unfinished:
                 self._mend()
-            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+            return copy.deepcopy({name: value for name, value in self.__dict__.items() if name != "_lock"}, memo)
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
