@@ -253,7 +253,7 @@ def test_nobody_changes_a_model_while_it_is_copied(clone: Callable[[Any], Any]) 
     steps = random_transitions(np.random.default_rng(0), n_features=4, n_steps=20)
     model = TD(4, step_size=0.1, lambda_=0.5)
     model.update_many(steps[:10])
-    meddler = model._meddler = _Meddler(lambda: model.update_many(steps[10:]))  # type: ignore[attr-defined]
+    meddler = model._meddler = _Meddler(lambda: model.update_many(steps[10:]))
     twin = clone(model)
     assert meddler.waits
     meddler.thread.join(60.0)

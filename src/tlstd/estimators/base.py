@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tlstd import container, parameters
-from tlstd.errors import CapacityError, InvalidInputError, ReadOnlyError, StateError, TlstdError
+from tlstd.errors import BusyError, CapacityError, InvalidInputError, ReadOnlyError, StateError, TlstdError
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.types import (
     MAX_MAGNITUDE,
@@ -42,17 +42,24 @@ def guarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[An
 
     The model's lock is held, and until the method has returned the model counts as unfinished: whatever is called next
     after an interruption first mends it (``_mend``). A refusal (:class:`~tlstd.TlstdError`) has changed nothing.
+
+    A call in the middle of another one of the same thread (by a signal handler, a callable step size, a finaliser)
+    finds the model neither before nor after it, and is refused.
     """
 
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        own = self.__dict__
+        if own["_unfinished"]:
+            self._refuse_if_busy(method.__name__)
         with self._lock:
-            own = self.__dict__
             if own["_unfinished"]:
                 self._mend()
             own["_unfinished"] = True
             try:
                 result = method(self, *args, **kwargs)
+            except BusyError:  # somebody else was refused, and this call was cut off by it
+                raise
             except TlstdError:
                 own["_unfinished"] = own["_before"] is not None  # refused while learning: what was begun is undone
                 raise
@@ -174,6 +181,7 @@ class LinearEstimator(ABC):
 
     def _attributes(self, memo: dict[int, Any]) -> dict[str, Any]:
         """Copies of all attributes but the lock, of a model that is in order, made while no other thread changes it."""
+        self._refuse_if_busy("a copy")
         with self._lock:
             if self._unfinished:
                 self._mend()
@@ -181,8 +189,26 @@ class LinearEstimator(ABC):
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
-    @guarded
+    def _is_busy(self) -> bool:
+        """Whether this thread is in the middle of a call."""
+        lock: Any = self._lock
+        return self._unfinished and bool(lock._is_owned())
+
+    def _refuse_if_busy(self, what: str) -> None:
+        if self._is_busy():
+            raise BusyError(
+                f"{what} was asked for in the middle of another call on this {type(self).__name__}: let a signal "
+                "handler set a flag or raise an exception, and use the model after the call"
+            )
+
     def __repr__(self) -> str:
+        return self._description() if self._is_busy() else self._finished_description()
+
+    @guarded
+    def _finished_description(self) -> str:
+        return self._description()
+
+    def _description(self) -> str:
         arguments = []
         for name, parameter in inspect.signature(type(self)).parameters.items():
             value = getattr(self, name, getattr(self, f"_{name}", None))
