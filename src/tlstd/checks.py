@@ -12,6 +12,7 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -277,6 +278,62 @@ def check_bad_input_changes_nothing(factory: Factory) -> None:
         assert np.array_equal(model.weights, twin.weights), f"{name}: left something behind"
 
 
+def check_update_and_predict(factory: Factory) -> None:
+    """``update_and_predict`` learns as ``update`` does and returns what ``predict(x_next)`` says after each step.
+
+    (Passed over if there is no such method.)
+    """
+    if not hasattr(factory(N_FEATURES), "update_and_predict"):
+        return
+    for n_targets in (1, 3):
+        options = {"n_targets": n_targets} if n_targets > 1 else {}
+        try:
+            factory(N_FEATURES, **options)
+        except (TypeError, TlstdError):
+            continue
+        dense = _stream(70, n_targets=n_targets)
+        in_turn = factory(N_FEATURES, **options)
+        expected = np.array([_updated(in_turn, t).predict(t.x_next) for t in dense])
+        for steps, form in ((dense, "dense"), (_as_sparse(dense), "sparse")):
+            for cuts in ((0, 70), (0, 1, 16, 47, 47, 48, 70)):
+                model = factory(N_FEATURES, **options)
+                pieces = [model.update_and_predict(steps[a:b]) for a, b in pairwise(cuts)]
+                how = f"update_and_predict of {form} steps in {len(pieces)} call(s)"
+                values = np.concatenate(pieces)
+                assert values.shape == expected.shape, f"{how} has shape {values.shape}, not {expected.shape}"
+                assert model.n_updates == 70, f"n_updates after {how}: {model.n_updates}"
+                _assert_close(values, expected, 1e-10, f"{how} differs from update and predict in turn")
+                _assert_close(model.weights, in_turn.weights, 1e-10, f"{how} leaves another model than update")
+    _check_refusals_of_update_and_predict(factory)
+
+
+def _updated(model: Any, transition: Transition) -> Any:
+    model.update(transition)
+    return model
+
+
+def _check_refusals_of_update_and_predict(factory: Factory) -> None:
+    model = factory(N_FEATURES)
+    model.update_many(_stream(35))
+    before = model.weights.copy()
+    attempts: list[tuple[str, Callable[[Any], None]]] = [
+        ("something else than Transitions", lambda model: model.update_and_predict([1, 2])),
+        ("too many rewards", lambda model: model.update_and_predict(_stream(5, n_targets=2))),
+    ]
+    for column in ("store", "next_store", "rewards", "discounts", "trace_discounts", "rhos"):
+        late = partial(_update_late, column, np.nan, method="update_and_predict")
+        attempts.append((f"NaN in the last of {column}", late))
+    for name, attempt in attempts:
+        _assert_refused(f"update_and_predict of {name}", attempt, model)
+        assert model.n_updates == 35, f"update_and_predict of {name}: changed n_updates"
+        assert np.array_equal(model.weights, before), f"update_and_predict of {name}: changed the weights"
+    twin = factory(N_FEATURES)
+    twin.update_many(_stream(35))
+    for m in (model, twin):
+        m.update_many(_stream(9, seed=3))
+    _assert_close(model.weights, twin.weights, 1e-10, "a refused update_and_predict left something behind")
+
+
 def check_targets_are_independent(factory: Factory) -> None:
     """With several targets each column is the model of that reward alone. (Passed over if the factory takes none.)"""
     try:
@@ -370,6 +427,7 @@ CHECKS: tuple[Callable[[Factory], None], ...] = (
     check_empty_update_is_a_no_op,
     check_unusual_but_valid_input,
     check_bad_input_changes_nothing,
+    check_update_and_predict,
     check_targets_are_independent,
     check_start_from,
     check_save_and_load,
@@ -468,11 +526,11 @@ def _update_many(size: int, model: Any, *, n_rewards: int) -> None:
     model.update_many(Transitions(np.eye(size), np.ones(n_rewards), np.eye(size), discounts=ones, trace_discounts=ones))
 
 
-def _update_late(column: str, value: float, model: Any) -> None:
+def _update_late(column: str, value: float, model: Any, *, method: str = "update_many") -> None:
     """Put a bad value into the last row *after* the columns were checked, then learn from them."""
     steps = _stream(20, seed=4)
     np.asarray(getattr(steps, column))[-1] = value
-    model.update_many(steps)
+    getattr(model, method)(steps)
 
 
 def _predict(x: Any, model: Any) -> None:

@@ -10,7 +10,7 @@ from tlstd.checks import CHECKS, check_estimator
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.estimators.tlstd import TLSTD
-from tlstd.types import Transition, Transitions
+from tlstd.types import FloatArray, Transition, Transitions
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -86,6 +86,17 @@ class Credulous(TLSTD):
             super().update(transitions[i])
 
 
+class Belated(TLSTD):
+    """Predicts with the weights from before the step."""
+
+    def update_and_predict(self, transitions: Transitions) -> FloatArray:
+        values = []
+        for t in transitions:
+            values.append(self.predict(t.x_next))
+            self.update(t)
+        return np.array(values)
+
+
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
@@ -95,6 +106,7 @@ class Credulous(TLSTD):
         (Endless, "termination"),
         (Traceful, "trace"),
         (Credulous, "update_many with"),
+        (Belated, "update and predict in turn"),
     ],
 )
 def test_contract_catches(broken: type[TLSTD], message: str) -> None:
