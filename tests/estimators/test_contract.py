@@ -23,7 +23,7 @@ from tlstd.errors import BusyError, InvalidParameterError
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.estimators.td import TD
 from tlstd.estimators.tlstd import TLSTD
-from tlstd.types import SparseVector, Transition, Transitions, as_vector
+from tlstd.types import FloatArray, SparseVector, Transition, Transitions, as_vector
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -276,6 +276,17 @@ class ReadsMemory(Plain):
         return super().predict(x)
 
 
+class Belated(TLSTD):
+    """Predicts with the weights from before the step."""
+
+    def update_and_predict(self, transitions: Transitions) -> FloatArray:
+        values = []
+        for t in transitions:
+            values.append(self.predict(t.x_next))
+            self.update(t)
+        return np.array(values)
+
+
 @pytest.mark.parametrize(
     ("broken", "check", "message"),
     [
@@ -300,6 +311,7 @@ class ReadsMemory(Plain):
         (Settable, "parameters_are_read_only", "n_features can be set"),
         (Unkind, "parameters_are_read_only", "not a TlstdError"),
         (ReadsMemory, "layouts", "dense features as Fortran order"),
+        (Belated, "update_and_predict", "update and predict in turn"),
     ],
 )
 def test_contract_catches(broken: type[Plain], check: str, message: str) -> None:

@@ -147,15 +147,19 @@ class DeferredSystem:
         """Take in a checked batch, compressing whenever the buffer is full."""
         start = 0
         while start < len(batch):
-            if self.left is None:
-                self._start_buffers(batch.part(start, start + 1))
-            if self.is_full:  # a compression was interrupted
-                self.compress()
-            stop = min(len(batch), start + self._room(batch, start))
+            stop = start + self.make_room(batch, start)
             self._fill(batch.part(start, stop))
             start = stop
             if self.is_full:
                 self.compress()
+
+    def make_room(self, batch: Batch, start: int) -> int:
+        """How many samples of the batch from ``start`` on can be taken in before the next compression, at least 1."""
+        if self.left is None:
+            self._start_buffers(batch.part(start, start + 1))
+        if self.is_full:  # a compression was interrupted
+            self.compress()
+        return min(len(batch) - start, self._room(batch, start))
 
     def append_one(self, sample: Batch) -> None:
         """Take in one checked sample. When the buffer is then full, the caller has to call :meth:`compress`."""
