@@ -276,7 +276,7 @@ class ReadsMemory(Plain):
         return super().predict(x)
 
 
-class Belated(TLSTD):
+class Belated(Plain):
     """Predicts with the weights from before the step."""
 
     def update_and_predict(self, transitions: Transitions) -> FloatArray:
