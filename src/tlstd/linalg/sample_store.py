@@ -196,7 +196,7 @@ class SampleStore:
         chunk_size: int | None = None,
     ) -> None:
         self.n_features, self.lambda_, self.beta, self.n_targets = n_features, lambda_, beta, n_targets
-        self.window = None if beta is None else ceil(float(np.log(NEGLIGIBLE)) / log1p(-beta))
+        self.window = None if beta is None else ceil(min(float(np.log(NEGLIGIBLE)) / log1p(-beta), 2.0**62))
         self._wanted_size = chunk_size
         self._seen = SeenFeatures()
         self._appending = False
