@@ -232,7 +232,7 @@ class SampleStore:
         fold: Fold | None = None,
     ) -> None:
         self.n_features, self.lambda_, self.beta, self.n_targets = n_features, lambda_, beta, n_targets
-        self.window = None if beta is None else ceil(float(np.log(NEGLIGIBLE)) / log1p(-beta))
+        self.window = None if beta is None else ceil(min(float(np.log(NEGLIGIBLE)) / log1p(-beta), 2.0**62))
         folding = max_samples is not None and (self.window is None or max_samples <= self.window)
         self._half = max_samples // 2 if folding and max_samples is not None else None
         self._fold = fold
