@@ -53,7 +53,7 @@ def test_demo_says_where_it_cannot_write(tmp_path: Path) -> None:
     assert "Traceback" not in result.output
 
 
-COMMANDS = ("demo", "bench", "reproduce", "report", "inspect")
+COMMANDS = ("demo", "bench", "reproduce", "report", "campaign", "inspect")
 
 
 def test_help_names_the_commands() -> None:
@@ -89,6 +89,7 @@ def test_version() -> None:
         ("tlstd bench tlstd-r", ["tlstd-rbf"]),
         ("tlstd reproduce 2", ["2a", "2b"]),
         ("tlstd reproduce --scale q", ["quick"]),
+        ("tlstd campaign --estimator True", ["TrueOnlineTD"]),
     ],
 )
 def test_shells_complete(words: str, wanted: list[str]) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tlstd
-from tests.test_state import accepts, make, pack, stream, unpack
+from tests.test_state import accepts, make, stream
+from tlstd.checks.files import pack, unpack
 from tlstd.errors import TlstdError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.registry import ESTIMATORS

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from tests.helpers import random_transitions
-from tlstd import ATD, LSTD, TD, TLSTD, Decay, Handover, StateError, Transitions, load
+from tlstd import ATD, LSTD, TD, TLSTD, Decay, Handover, StateError, Transitions, container, load
 from tlstd.cli import app
 from tlstd.diagnostics import effective_rank
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.evaluation import choose
-from tlstd.inspection import advise, examine, examine_file, plot
+from tlstd.inspection import advise, examine, examine_file, plot, render
 
 D = 12
 ROOT = Path(__file__).parents[1]
@@ -274,3 +277,70 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
         assert re.fullmatch(r"[^\n]+ cannot be (read|loaded) \([^\n]+\): [^\n]+\n", errors)
     with pytest.raises(StateError, match="No such file"):
         examine_file(tmp_path / "missing")
+
+
+# --- what a terminal would act on -------------------------------------------------------------------------------------
+
+ESCAPE = "\x1b[31m\x07\x9b2J\u202e\r"
+"""Red, a bell, a cleared screen, text from right to left, and a line written over."""
+
+
+def printable(text: str) -> bool:
+    return all(c.isprintable() or c == "\n" for c in text)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "parameters"),
+    [
+        (ESCAPE, {}),
+        ("TD", {ESCAPE: 1}),
+        ("TD", {"n_features": 2, "step_size": 0.1, "lambda_": 0.5, ESCAPE: 1}),
+        ("TD", {"n_features": 2, "step_size": ESCAPE, "lambda_": 0.5, "trace": "accumulating", "n_targets": 1}),
+        ("TD", {"n_features": 2, "step_size": 0.1, "lambda_": 0.5, "trace": ESCAPE, "n_targets": 1}),
+    ],
+    ids=["class", "name", "one more name", "step_size", "trace"],
+)
+@pytest.mark.parametrize("json_", [[], ["--json"]])
+def test_crafted_names_do_nothing_to_a_terminal(
+    class_name: str, parameters: dict[str, Any], json_: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "model"
+    container.write(path, class_name, parameters, {"n_updates": 0, ESCAPE: 1, "w" + ESCAPE: np.zeros(2)})
+    code, text, errors = inspect(path, *json_)
+    assert (code, text) == (1, "")
+    assert printable(errors)
+    assert errors.count("\n") == 1
+    with pytest.raises(StateError) as caught:
+        load(path)
+    assert printable(str(caught.value))
+
+
+def test_names_of_files_do_nothing_to_a_terminal(tmp_path: Path) -> None:
+    path = saved(TD(D, step_size=0.1, lambda_=0.0), tmp_path / f"model{ESCAPE}")
+    code, text, _ = inspect(path)
+    assert code == 0
+    assert printable(text)
+    assert r"model\x1b[31m" in text
+    code, text, _ = inspect(path, "--json")
+    assert printable(text)
+    assert json.loads(text)["path"] == str(path)
+    for missing in (path.with_name("none" + ESCAPE), tmp_path / ESCAPE / "model"):
+        code, _, errors = inspect(missing)
+        assert code == 1
+        assert printable(errors)
+
+
+def test_parameters_of_text_do_nothing_to_a_terminal() -> None:
+    """Of an estimator of one's own, which may have any."""
+    found = examine(TD(D, step_size=0.1, lambda_=0.0))
+    crafted = replace(
+        found,
+        class_name="Own" + ESCAPE,
+        parameters={"note": ESCAPE, "part": ["Part" + ESCAPE, {ESCAPE: [ESCAPE]}]},
+        active=ESCAPE,
+        path=ESCAPE,
+    )
+    console = Console(force_terminal=False, width=200, record=True, file=io.StringIO())
+    console.print(render(crafted, width=200), crop=False)
+    assert printable(console.export_text())
+    assert printable(json.dumps(crafted.plain()))

@@ -14,7 +14,63 @@ def test_integers() -> None:
     for value in (2, np.int8(2), np.uint64(2)):
         found = parameters.integer("n", value, low=2, high=2)
         assert (found, type(found)) == (2, int)
-    assert parameters.integer("n", 10**30) == 10**30
+    assert parameters.integer("n", 2**63 - 1) == 2**63 - 1
+    assert parameters.integer("n", 10**30, high=None) == 10**30
+
+
+@pytest.mark.parametrize("value", [2**63, 2**70, np.uint64(2**64 - 1)])
+def test_integers_that_no_array_holds(value: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=rf"^n is .*: it must be an integer from 1 to {2**63 - 1}$"):
+        parameters.integer("n", value)
+
+
+def test_flags() -> None:
+    value: Any
+    for value in (True, 1, np.True_, np.int8(1), np.uint64(1), np.array(True), np.array(1)):
+        assert parameters.flag("flag", value) is True
+    for value in (False, 0, np.False_, np.int64(0), np.array(False), np.array(0)):
+        assert parameters.flag("flag", value) is False
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "False",
+        "",
+        None,
+        math.nan,
+        0.5,
+        1.0,
+        0.0,
+        2,
+        -1,
+        [False],
+        [],
+        (),
+        {},
+        np.float64(1.0),
+        np.array([True]),
+        1j,
+        np.array(2),
+        np.str_("1"),
+        np.ma.masked,
+        np.ma.array(True, mask=True),
+        b"1",
+        np.timedelta64(1),
+    ],
+    ids=repr,
+)
+def test_what_is_no_flag(value: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=r"(?s)^flag is .*: pass True or False$"):
+        parameters.flag("flag", value)
+
+
+def test_generators() -> None:
+    rng = np.random.default_rng(0)
+    assert parameters.generator("rng", rng) is rng
+    for value in (None, 3, np.random, np.random.SeedSequence(0), "rng"):
+        with pytest.raises(InvalidParameterError, match=r"(?s)^rng is .*: pass a generator"):
+            parameters.generator("rng", value)
 
 
 @pytest.mark.parametrize("value", [1, 5, np.int64(1), 3.0, True, np.True_, "3", None, np.array(3)], ids=repr)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
@@ -24,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import tlstd
 from tests.helpers import random_transitions
 from tlstd import LSTD, TLSTD, InvalidInputError, InvalidParameterError, StateError
+from tlstd.checks.files import pack, sealed, text, unpack
 from tlstd.estimators.atd import ATD
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.ilstd import ILSTD
@@ -344,38 +342,6 @@ def test_killed_saves(tmp_path: Path) -> None:
 
 
 # --- damaged and hostile files --------------------------------------------------------------------------------------
-
-
-def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and arrays of a sound file, by the format's description."""
-    header_length, _ = struct.unpack_from("<QQ", data, 44)
-    header = json.loads(data[60 : 60 + header_length])
-    arrays = {}
-    for entry in header["arrays"]:
-        count = int(np.prod(entry["shape"]))
-        start = 60 + header_length + entry["offset"]
-        arrays[entry["name"]] = np.frombuffer(data, entry["dtype"], count, start).reshape(entry["shape"]).copy()
-    return header, arrays
-
-
-def sealed(header: bytes, payload: bytes, version: int = 1) -> bytes:
-    """A file with a valid checksum, whatever is in it."""
-    body = struct.pack("<QQ", len(header), len(payload)) + header + payload
-    return b"\x89TLSTD\r\n" + struct.pack("<I", version) + hashlib.sha256(body).digest() + body
-
-
-def text(header: dict[str, Any]) -> bytes:
-    return json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
-
-
-def pack(header: dict[str, Any], arrays: dict[str, Any]) -> bytes:
-    """Put arrays that were edited back behind a header that says so."""
-    table, offset = [], 0
-    for name, array in arrays.items():
-        table.append({"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "offset": offset})
-        offset += array.nbytes
-    header = {**header, "arrays": table}
-    return sealed(text(header), b"".join(array.tobytes() for array in arrays.values()))
 
 
 def pick(rng: np.random.Generator, arrays: dict[str, Any], kind: str, ends: tuple[str, ...] = ("",)) -> Any:

@@ -17,13 +17,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.errors import StateError
-from tlstd.validation import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from tlstd.validation import FloatArray, IntArray
 
 MAGIC = b"\x89TLSTD\r\n"
 VERSION = 1
@@ -49,8 +51,9 @@ _KEYS = {"arrays": list, "class": str, "counters": dict, "library": str, "parame
 def write(path: Path, class_name: str, parameters: Mapping[str, Any], state: State) -> None:
     """Save a model: the file at ``path`` is the old one until the new one is complete and on the disk.
 
-    Raises :class:`StateError` for what :func:`read` would refuse, and ``OSError`` as the system does; in both cases
-    the old file is whole and nothing else is left behind.
+    Raises :class:`StateError` for what :func:`read` would refuse and for a place that is not a regular, writable file
+    (a folder, a pipe, a device), and ``OSError`` as the system does; in all cases what was there is whole and nothing
+    else is left behind.
     """
     counters: dict[str, Any] = {}
     arrays: dict[str, NDArray[Any]] = {}
@@ -71,14 +74,14 @@ def write(path: Path, class_name: str, parameters: Mapping[str, Any], state: Sta
     )
     if len(header) > MAX_HEADER:
         raise StateError(f"the parameters take {len(header)} bytes, over the limit of {MAX_HEADER}: save fewer")
-    target = os.path.realpath(path)  # a link stays a link
+    target, mode = replaceable(path)
     if not os.path.isdir(os.path.dirname(target)):
         raise FileNotFoundError(errno.ENOENT, "there is no such folder: make it first", os.path.dirname(target))
     temporary = os.path.join(os.path.dirname(target), f".tlstd-{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:
-            with suppress(FileNotFoundError):
-                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+            if mode is not None:
+                os.chmod(temporary, mode)
             _write_contents(file, header, arrays, offset)
             file.flush()
             os.fsync(file.fileno())
@@ -87,7 +90,33 @@ def write(path: Path, class_name: str, parameters: Mapping[str, Any], state: Sta
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    _sync_folder(os.path.dirname(target))
+    sync_folder(os.path.dirname(target))
+
+
+def replaceable(path: Path) -> tuple[str, int | None]:
+    """Where a file is to be put, behind links, and the permissions of the one that is there.
+
+    Raises :class:`StateError` for anything but a regular file that may be written: renaming a new file over it would
+    succeed, for whatever the old one is.
+    """
+    target = os.path.realpath(file_name(path))  # a link stays a link
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return target, None
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, a device or a socket"
+        raise StateError(f"{target} is {kind}, not a regular file: choose another name")
+    if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(target, os.W_OK):  # root may, always
+        raise StateError(f"{target} is read-only: make it writable or choose another name")
+    return target, stat.S_IMODE(mode)
+
+
+def file_name(path: Path) -> str:
+    """The name of a file as text; raises :class:`StateError` for what is none (a number would be an open file)."""
+    if not isinstance(path, (str, bytes, os.PathLike)) or "\0" in (name := os.fsdecode(path)) or not name:
+        raise StateError(f"{path!r} is not the name of a file: pass text or a path")
+    return name
 
 
 def canonical(value: object) -> bytes:
@@ -137,15 +166,14 @@ def _slices(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
         yield array[start : start + step]
 
 
-def _sync_folder(folder: str) -> None:
-    """Make a rename last. (Not every system lets a folder be opened.)"""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def sync_folder(folder: Path) -> None:
+    """Make a rename last, where a folder may be opened: not on every system, nor in one that may not be listed."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -162,18 +190,19 @@ class Contents:
 
 def read(path: Path) -> Contents:
     """Read a file of :func:`write`; raises :class:`StateError` if it is not one, to the last bit."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
+    name = file_name(path)
+    if not stat.S_ISREG(os.stat(name).st_mode):
         raise StateError("it is not a regular file")
-    with open(path, "rb", buffering=0) as file:
+    with open(name, "rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         header_length = _check_frame(file, size)
         header = _parse(_exactly(file, header_length))
         table = _check_table(header["arrays"], size - _START - header_length)
         values = _check_counters(header["counters"])
-        for name, (dtype, shape) in table.items():
-            if name in values:
-                raise StateError(f"{name} is there twice")
-            values[name] = _read_array(file, dtype, shape)
+        for array, (dtype, shape) in table.items():
+            if array in values:
+                raise StateError(f"{_short(array)} is there twice")
+            values[array] = _read_array(file, dtype, shape)
     return Contents(header["class"], header["parameters"], Saved(values))
 
 
@@ -276,6 +305,15 @@ def _read_array(file: BinaryIO, dtype: str, shape: tuple[int, ...]) -> NDArray[A
             raise StateError("it became shorter while it was read")
         done += count
     return array.astype(_DTYPES[dtype], copy=False)
+
+
+def printable(text: str) -> str:
+    """The text with everything escaped that a terminal would act on: control characters, directions, surrogates.
+
+    >>> print(printable("TD\\x1b[31m λ"))
+    TD\\x1b[31m λ
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _short(value: object) -> str:

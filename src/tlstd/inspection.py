@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlstd.container import Path
+from tlstd.container import Path, printable
 from tlstd.diagnostics import effective_rank
 from tlstd.errors import StateError
 from tlstd.estimators.atd import ATD
@@ -136,11 +136,11 @@ def examine_file(path: Path) -> Inspection:
         return examine(load(path), path=shown, file_bytes=os.path.getsize(path))
     except OSError as error:
         raise StateError(
-            f"{os.fspath(path)} cannot be read ({error.strerror}): name a file that model.save() wrote"
+            f"{printable(os.fspath(path))} cannot be read ({error.strerror}): name a file that model.save() wrote"
         ) from error
     except MemoryError as error:
         raise StateError(
-            f"{os.fspath(path)} holds a model that does not fit into memory: inspect it on a larger machine"
+            f"{printable(os.fspath(path))} holds a model that does not fit into memory: inspect it on a larger machine"
         ) from error
 
 
@@ -336,13 +336,14 @@ def render(found: Inspection, *, width: int = 80, unicode: bool = True) -> Rende
     from rich.text import Text
 
     def rows(pairs: list[tuple[str, str]]) -> list[RenderableType]:
+        pairs = [(printable(name), printable(value)) for name, value in pairs]  # they may come from a file
         start = max(len(name) for name, _ in pairs) + 2
         return [
             Text.assemble((f"{name:{start}}", "dim"), value, no_wrap=True, overflow="ignore") for name, value in pairs
         ]
 
-    where = f" in {found.path}" if found.path else ""
-    heading = Text.assemble((found.class_name, "bold"), where, no_wrap=True, overflow="ignore")
+    where = f" in {printable(found.path)}" if found.path else ""
+    heading = Text.assemble((printable(found.class_name), "bold"), where, no_wrap=True, overflow="ignore")
     parts: list[RenderableType] = [heading, "", *rows(_facts(found)), "", *rows(_parameters(found.parameters))]
     if found.factors is not None:
         f = found.factors

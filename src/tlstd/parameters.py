@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import inf
+from typing import Any
 
 import numpy as np
 
 from tlstd.errors import InvalidParameterError
 
+MAX_INTEGER = 2**63 - 1
+"""Largest integer that arrays and saved models hold."""
 
-def integer(name: str, value: object, *, low: int = 1, high: int | None = None, why: str = "") -> int:
-    """Return ``value`` as an int within [low, high]."""
+
+def integer(name: str, value: object, *, low: int = 1, high: int | None = MAX_INTEGER, why: str = "") -> int:
+    """Return ``value`` as an int within [low, high]; without a limit if ``high`` is None."""
     whole = int(value) if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
-    if whole is None or whole < low or (high is not None and whole > high):
-        limits = f">= {low}" if high is None else f"from {low} to {high}"
+    too_large = whole is not None and high is not None and whole > high
+    if whole is None or whole < low or too_large:
+        limits = f"from {low} to {high}" if too_large or high not in (None, MAX_INTEGER) else f">= {low}"
         raise InvalidParameterError(f"{name} is {value!r}: it must be an integer {limits}{why}")
     return whole
 
@@ -41,6 +47,27 @@ def real(
         brackets = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
         raise InvalidParameterError(f"{name} is {number}: it must lie in {brackets}{why}")
     return number
+
+
+def flag(name: str, value: Any, *, error: type[Exception] = InvalidParameterError) -> bool:
+    """Return ``value`` as a bool: True, False, 0 or 1, of Python or NumPy, also as an array without dimensions."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    whole = value
+    if hasattr(value, "__array__") and not np.ma.is_masked(value):
+        with suppress(Exception):  # whatever the conversion of a foreign object raises
+            array = np.asarray(value)
+            whole = array.item() if array.ndim == 0 and array.dtype.kind in "biu" else None
+    if isinstance(whole, int) and whole in (0, 1):
+        return bool(whole)
+    raise error(f"{name} is {value!r}: pass True or False")
+
+
+def generator(name: str, value: object) -> np.random.Generator:
+    """Return ``value`` if it is a random generator."""
+    if not isinstance(value, np.random.Generator):
+        raise InvalidParameterError(f"{name} is {value!r}: pass a generator, np.random.default_rng(seed)")
+    return value
 
 
 def positive(name: str, value: object, *, high: float = inf, why: str = "") -> float:

@@ -34,9 +34,8 @@ def load(path: container.Path, classes: Iterable[type[LinearEstimator]] = ()) ->
         known = CLASSES | {cls.__name__: cls for cls in classes}
         return _class_named(contents.class_name, known)._loaded(contents, known)
     except StateError as error:
-        raise StateError(
-            f"{path} cannot be loaded ({error}): restore it from a copy or save the model again"
-        ) from error
+        found = f"{path!s} cannot be loaded ({error}): restore it from a copy or save the model again"
+        raise StateError(container.printable(found)) from error
 
 
 def _class_named(name: str, known: Mapping[str, type[LinearEstimator]]) -> type[LinearEstimator]:

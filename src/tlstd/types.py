@@ -6,7 +6,7 @@ valid and cannot be changed, so estimators only have to compare sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, overload
 
@@ -20,6 +20,7 @@ from tlstd.validation import FloatArray as FloatArray
 from tlstd.validation import IntArray as IntArray
 from tlstd.validation import Matrix as Matrix
 from tlstd.validation import (
+    as_flag,
     as_flags,
     as_floats,
     as_indices,
@@ -112,6 +113,20 @@ class SparseVector:
     def __len__(self) -> int:
         return self.size
 
+    def __copy__(self) -> SparseVector:
+        return self
+
+    def __deepcopy__(self, memo: object) -> SparseVector:
+        return self
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        check_magnitude(self.values, "values")  # weights that have diverged are not, and could not be read again
+        return self.indices, self.values, self.size
+
+    def __setstate__(self, state: object) -> None:
+        indices, values, size = _parts(state, 3)
+        SparseVector.__init__(self, indices, values, size)
+
     def __repr__(self) -> str:
         return f"SparseVector(nnz={self.nnz}, size={self.size})"
 
@@ -184,6 +199,19 @@ class Transition:
         """Number of reward signals."""
         return 1 if isinstance(self.reward, float) else self.reward.size
 
+    def __copy__(self) -> Transition:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Transition:
+        return self
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.x, self.reward, self.x_next, self.discount, self.trace_discount, self.rho
+
+    def __setstate__(self, state: object) -> None:
+        x, reward, x_next, discount, trace_discount, rho = _parts(state, 6)
+        Transition.__init__(self, x, reward, x_next, discount=discount, trace_discount=trace_discount, rho=rho)
+
 
 class TransitionBuilder:
     """Turns what an environment says at each step into transitions with the right discounts.
@@ -227,10 +255,12 @@ class TransitionBuilder:
     ) -> Transition:
         """Return the transition from the current features to ``x_next`` and move there.
 
-        ``terminated`` makes the discount 0; ``truncated`` leaves it. After either, call :meth:`reset`.
+        ``terminated`` makes the discount 0; ``truncated`` leaves it. After either, call :meth:`reset`. Both are True,
+        False, 1 or 0.
         """
         if self._x is None:
             raise InvalidInputError("step() was called outside an episode: call reset(x) first")
+        terminated, truncated = as_flag(terminated, "terminated"), as_flag(truncated, "truncated")
         transition = Transition(
             self._x,
             reward,
@@ -242,6 +272,9 @@ class TransitionBuilder:
         self._x = None if terminated or truncated else transition.x_next
         self._trace_discount = transition.discount
         return transition
+
+
+_COLUMNS = ("store", "rows", "rewards", "next_store", "next_rows", "discounts", "trace_discounts", "rhos")
 
 
 class Transitions:
@@ -380,14 +413,17 @@ class Transitions:
         reward_parts: list[FloatArray] = []
         rows, discounts, trace_discounts = [], [], []
         offset = 0
-        for number, (features, rewards, terminated) in enumerate(episodes):
+        for number, episode in enumerate(_listed(episodes)):
+            if not isinstance(episode, (tuple, list)) or len(episode) != 3:
+                given = f"{len(episode)} parts" if isinstance(episode, (tuple, list)) else type(episode).__name__
+                raise InvalidInputError(f"episode {number} is of {given}: pass three, (X, rewards, terminated)")
+            features, rewards, flag = episode
             X, r = (
                 as_matrix(features, f"X of episode {number}"),
                 as_floats(rewards, f"rewards of episode {number}", None),
             )
             length = X.shape[0] - 1
-            if not isinstance(terminated, (bool, np.bool_)):
-                raise InvalidInputError(f"terminated of episode {number} is {terminated!r}: pass True or False")
+            terminated = as_flag(flag, f"terminated of episode {number}")
             if r.ndim == 0 or r.shape[0] != length or length < 0:
                 raise InvalidInputError(
                     f"episode {number} has {X.shape[0]} feature rows and rewards of shape {r.shape}: "
@@ -520,6 +556,26 @@ class Transitions:
     def __iter__(self) -> Iterator[Transition]:
         return (self[i] for i in range(len(self)))
 
+    def __getstate__(self) -> tuple[Any, ...]:
+        values = tuple(getattr(self, name) for name in _COLUMNS)
+        return *values, [[part.flags.writeable for part in _arrays(value)] for value in values]
+
+    def __setstate__(self, state: object) -> None:
+        *values, writeable = _parts(state, len(_COLUMNS) + 1)
+        given_store, rows, rewards, given_next_store, next_rows, discounts, trace_discounts, rhos = values
+        store = as_matrix(given_store, "store")
+        next_store = store if given_next_store is given_store else as_matrix(given_next_store, "next_store")
+        if store.shape[1] != next_store.shape[1]:
+            raise InvalidInputError(f"store has {store.shape[1]} features and next_store {next_store.shape[1]}")
+        rows = as_indices(rows, store.shape[0], "rows")
+        next_rows = as_indices(next_rows, next_store.shape[0], "next_rows")
+        self._fill(store, rows, rewards, next_store, next_rows, discounts, trace_discounts, rhos)
+        for name, may_change in zip(_COLUMNS, _parts(writeable, len(_COLUMNS)), strict=True):
+            arrays = _arrays(getattr(self, name))
+            for part, changeable in zip(arrays, _parts(may_change, len(arrays)), strict=True):
+                if not changeable:
+                    locked(part)
+
     def __repr__(self) -> str:
         kind = "sparse" if self.is_sparse else "dense"
         return f"Transitions({len(self)} steps, {self.n_features} {kind} features, {self.n_targets} target(s))"
@@ -543,6 +599,25 @@ def _set(instance: object, **fields: object) -> None:
     """Set fields of a frozen instance while it is being made."""
     for name, value in fields.items():
         object.__setattr__(instance, name, value)
+
+
+def _listed(episodes: Any) -> Iterator[Any]:
+    try:
+        return iter(episodes)
+    except TypeError as error:
+        raise InvalidInputError(f"episodes is {episodes!r}: pass a list of (X, rewards, terminated)") from error
+
+
+def _parts(state: object, n: int) -> Sequence[Any]:
+    """What a pickle or a copy brings, if it has ``n`` parts."""
+    if not isinstance(state, (tuple, list)) or len(state) != n:
+        raise InvalidInputError(f"a state is {str(state)[:80]!r} instead of {n} parts: pickle the object again")
+    return state
+
+
+def _arrays(value: FloatArray | IntArray | sp.csr_array) -> tuple[Any, ...]:
+    """The arrays that a column or a store consists of."""
+    return (value,) if isinstance(value, np.ndarray) else (value.data, value.indices, value.indptr)
 
 
 def _size(x: Vector) -> int:

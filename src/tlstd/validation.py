@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -9,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from tlstd import parameters
-from tlstd.errors import InvalidInputError
+from tlstd.errors import InvalidInputError, TlstdError
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -27,27 +29,18 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
     """Return ``X`` as a C-ordered float64 array or a canonical csr_array with int64 indices, checked."""
     if not sp.issparse(X):
         return np.ascontiguousarray(as_floats(X, name, 2))
-    if X.dtype.kind not in "fiub":
-        raise InvalidInputError(f"{name} has values of type {X.dtype}: pass real numbers")
     if X.ndim != 2:
-        raise InvalidInputError(f"{name} has shape {X.shape}: it must have 2 dimension(s)")
-    check_sparse_structure(X, name)
-    with np.errstate(over="ignore"):
-        csr = sp.csr_array(X, dtype=np.float64)
+        raise InvalidInputError(
+            f"{name} is a sparse array of shape {X.shape}: pass (N, d), one row of features for each state, or for one "
+            "state SparseVector(indices, values, size)"
+        )
+    csr = _from_compressed(X, name) if X.format in ("csr", "csc", "bsr") else _from_entries(X, name)
     if not csr.has_canonical_format or (csr.data == 0.0).any():
         csr = csr.copy()  # indices, indptr and data may each be the caller's
         csr.sum_duplicates()
         csr.eliminate_zeros()
-    check_magnitude(csr.data, name)
-    if csr.indices.dtype != np.int64 or csr.indptr.dtype != np.int64:
-        wide = sp.csr_array(csr.shape, dtype=np.float64)
-        wide.data, wide.indices, wide.indptr = (
-            csr.data,
-            csr.indices.astype(np.int64),
-            csr.indptr.astype(np.int64),
-        )
-        csr = wide
-    return csr
+        check_magnitude(csr.data, name)
+    return _csr(csr.data, csr.indices, csr.indptr, csr.shape)
 
 
 def locked(array: NDArray[Scalar]) -> NDArray[Scalar]:
@@ -67,21 +60,33 @@ def as_array(value: ArrayLike, name: str) -> NDArray[Any]:
         raise InvalidInputError(f"{name} has masked entries: fill them or leave them out")
     try:
         return np.asarray(value)
-    except (ValueError, TypeError, OverflowError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever the conversion of a foreign object raises
         raise InvalidInputError(f"{name} cannot be read ({error}): pass a rectangular array of numbers") from error
+
+
+def as_real(value: ArrayLike, name: str, error: type[TlstdError] = InvalidInputError) -> FloatArray:
+    """Return ``value`` as float64 of any shape; not text, and not objects."""
+    try:
+        array = as_array(value, name)
+    except InvalidInputError as unreadable:
+        raise error(str(unreadable)) from unreadable
+    if array.dtype.kind not in "fiub":
+        raise error(f"{name} has values of type {array.dtype}: pass an array of real numbers")
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64, copy=False)
 
 
 def as_floats(value: ArrayLike, name: str, ndim: int | None) -> FloatArray:
     """Return ``value`` as float64 of ``ndim`` dimensions (any if None); finite and not too large."""
-    array = as_array(value, name)
-    if array.dtype.kind not in "fiub":
-        raise InvalidInputError(f"{name} has values of type {array.dtype}: pass an array of real numbers")
+    array = as_real(value, name)
     if ndim is not None and array.ndim != ndim:
-        raise InvalidInputError(f"{name} has shape {array.shape}: it must have {ndim} dimension(s)")
-    with np.errstate(over="ignore"):
-        floats = array.astype(np.float64, copy=False)
-    check_magnitude(floats, name)
-    return floats
+        wanted = {1: "a vector, (d,)", 2: "a matrix, (N, d)"}.get(ndim, f"an array of {ndim} dimensions")
+        given = f"is {array}, a single number" if array.ndim == 0 else f"has shape {array.shape}"
+        raise InvalidInputError(f"{name} {given}: pass {wanted}")
+    check_magnitude(array, name)
+    return array
 
 
 def as_indices(value: ArrayLike, size: int, name: str = "indices") -> IntArray:
@@ -98,13 +103,21 @@ def as_indices(value: ArrayLike, size: int, name: str = "indices") -> IntArray:
 
 
 def as_flags(value: ArrayLike, name: str, n: int) -> NDArray[np.bool_]:
-    """Return ``value`` as n booleans."""
+    """Return ``value`` as n booleans: True and False, or the integers 0 and 1."""
     array = as_array(value, name)
     if array.shape != (n,) or (n and array.dtype.kind not in "biu"):
         raise InvalidInputError(
             f"{name} has shape {array.shape} and type {array.dtype}: pass one boolean for each of the {n} steps"
         )
+    if n and array.dtype.kind != "b" and (array.min() < 0 or array.max() > 1):
+        bad = np.flatnonzero((array < 0) | (array > 1))[0]
+        raise InvalidInputError(f"{name}[{bad}] is {array[bad]}: pass True or False, or 1 or 0, for each step")
     return array.astype(np.bool_)
+
+
+def as_flag(value: object, name: str) -> bool:
+    """Return ``value`` as a bool; text, NaN, 0.5 and lists are none."""
+    return parameters.flag(name, value, error=InvalidInputError)
 
 
 def as_reward(reward: float | ArrayLike) -> float | FloatArray:
@@ -201,23 +214,105 @@ def check_range(indices: NDArray[Any], size: int, name: str, axis: str) -> None:
         )
 
 
-def check_sparse_structure(X: Any, name: str) -> None:
-    """Refuse sparse arrays put together by hand that do not hang together: SciPy would read past their ends."""
-    if X.format == "coo":
-        for indices, size, axis in ((X.row, X.shape[0], "row"), (X.col, X.shape[1], "column")):
-            if indices.size != X.data.size:
-                raise InvalidInputError(f"{name} has {indices.size} {axis} indices and {X.data.size} values")
-            check_range(indices, size, name, axis)
-    if X.format not in ("csr", "csc", "bsr"):
-        return
+# Sparse arrays may have been put together by hand. SciPy believes them and would read past their ends, so each is taken
+# apart and checked before SciPy sees it again.
+
+
+def _from_compressed(X: Any, name: str) -> sp.csr_array:
+    """The csr_array of a CSR, CSC or BSR array whose parts fit together; of a CSR array with the same memory."""
     major, minor, axis = (*X.shape, "column") if X.format != "csc" else (*X.shape[::-1], "row")
+    data = as_floats(X.data, name, 3 if X.format == "bsr" else 1)
     if X.format == "bsr":
-        major, minor, axis = major // X.blocksize[0], minor // X.blocksize[1], "block column"
-    indptr, indices, n_values = X.indptr, X.indices, len(X.data)
-    if indptr.size != major + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
-        raise InvalidInputError(f"{name} has a broken indptr: it must rise from 0 in {major + 1} entries")
-    if indices.size < indptr[-1] or n_values < indptr[-1]:
+        height, width = data.shape[1:]
+        if not height or not width or major % height or minor % width:
+            raise InvalidInputError(f"{name} has blocks of shape {data.shape[1:]}, which do not fill {X.shape}")
+        major, minor, axis = major // height, minor // width, "block column"
+    indptr = as_array(X.indptr, name)
+    whole = indptr.dtype.kind in "iu" and indptr.shape == (major + 1,)
+    if not whole or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise InvalidInputError(f"{name} has a broken indptr: it must rise from 0 in {major + 1} integers")
+    indices, n_entries = as_array(X.indices, name), int(indptr[-1])
+    if indices.size < n_entries or len(data) < n_entries:
         raise InvalidInputError(
-            f"{name} has {indices.size} indices and {n_values} values where its indptr needs {indptr[-1]}"
+            f"{name} has {indices.size} indices and {len(data)} values where its indptr needs {n_entries}"
         )
-    check_range(indices[: indptr[-1]], minor, name, axis)
+    indices = as_indices(indices[:n_entries], minor, f"the {axis} indices of {name}")
+    parts = data[:n_entries], indices, indptr.astype(np.int64, copy=False)
+    if X.format == "csr":
+        return _csr(*parts, X.shape)
+    return sp.csr_array((sp.csc_array if X.format == "csc" else sp.bsr_array)(parts, shape=X.shape))
+
+
+def _from_entries(X: Any, name: str) -> sp.csr_array:
+    """The csr_array of a COO, LIL, DOK or DIA array whose entries all lie within its shape."""
+    rows, columns, values = _ENTRIES[X.format](X, name)
+    data = as_floats(values, name, 1)
+    row, column = (
+        as_indices(indices, size, f"the {axis} indices of {name}")
+        for indices, size, axis in zip((rows, columns), X.shape, ("row", "column"), strict=True)
+    )
+    if not row.size == column.size == data.size:
+        raise InvalidInputError(
+            f"{name} has {row.size} row indices, {column.size} column indices and {data.size} values: one of each is "
+            "needed for every entry"
+        )
+    csr = sp.csr_array((data, (row, column)), shape=X.shape)
+    check_magnitude(csr.data, name)  # repeated entries were added up
+    return csr
+
+
+def _lil_entries(X: Any, name: str) -> tuple[Any, Any, Any]:
+    lists = [getattr(X, part) for part in ("rows", "data")]
+    for part in lists:
+        if np.shape(part) != (X.shape[0],) or not all(isinstance(row, list) for row in part):
+            raise InvalidInputError(f"{name} is a broken LIL array: each of {X.shape[0]} rows needs a list")
+    lengths, n_values = ([len(row) for row in part] for part in lists)
+    if lengths != n_values:
+        raise InvalidInputError(f"{name} is a broken LIL array: its rows have {lengths} columns and {n_values} values")
+    columns, values = (list(chain.from_iterable(part)) for part in lists)
+    return np.repeat(np.arange(X.shape[0]), lengths), columns, values
+
+
+def _dok_entries(X: Any, name: str) -> tuple[Any, Any, Any]:
+    keys = list(X.keys())
+    if not all(isinstance(key, tuple) and len(key) == 2 for key in keys):
+        raise InvalidInputError(f"{name} is a broken DOK array: each of its keys has to be a pair (row, column)")
+    return [row for row, _ in keys], [column for _, column in keys], list(X.values())
+
+
+def _dia_entries(X: Any, name: str) -> tuple[Any, Any, Any]:
+    offsets, data = as_array(X.offsets, name), as_array(X.data, name)
+    if offsets.dtype.kind not in "iu" or offsets.shape != data.shape[:1] or data.ndim != 2:
+        raise InvalidInputError(
+            f"{name} is a broken DIA array: its offsets have type {offsets.dtype} and shape {offsets.shape}, and its "
+            f"data shape {data.shape}; each row of the data needs an integer"
+        )
+    if np.unique(offsets).size < offsets.size:
+        raise InvalidInputError(f"{name} is a broken DIA array: its offsets are {offsets.tolist()}, some of them twice")
+    rows, columns, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [data.ravel()[:0]]
+    for offset, diagonal in zip(offsets.tolist(), data, strict=True):  # the entry of column j is diagonal[j]
+        column = np.arange(max(0, offset), min(X.shape[1], X.shape[0] + offset, diagonal.size))
+        if column.size:  # if it is not, the offset may be any number
+            rows.append(column - offset)
+            columns.append(column)
+            values.append(diagonal[column])
+    return np.concatenate(rows), np.concatenate(columns), np.concatenate(values)
+
+
+_ENTRIES: dict[str, Callable[[Any, str], tuple[Any, Any, Any]]] = {
+    "coo": lambda X, name: (X.row, X.col, X.data),
+    "lil": _lil_entries,
+    "dok": _dok_entries,
+    "dia": _dia_entries,
+}
+
+
+def _csr(data: FloatArray, indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]) -> sp.csr_array:
+    """A csr_array of the very arrays given, with 64-bit indices. (SciPy would make them narrower, and copy.)"""
+    csr = sp.csr_array(shape, dtype=np.float64)
+    csr.data, csr.indices, csr.indptr = (
+        data,
+        indices.astype(np.int64, copy=False),
+        indptr.astype(np.int64, copy=False),
+    )
+    return csr

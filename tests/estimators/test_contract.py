@@ -1,16 +1,29 @@
 """Every registered estimator keeps the contract of ``tlstd.checks``, with no exceptions."""
 
+import copy
+import os
+import re
+import signal
+import sys
+import time
+import warnings
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
-from tlstd.checks import CHECKS, check_estimator
-from tlstd.errors import InvalidParameterError
+import tlstd
+from tests.estimators.plain import Plain
+from tests.helpers import random_transitions
+from tlstd.checks import CHECKS, check_estimator, children
+from tlstd.errors import BusyError, InvalidParameterError
 from tlstd.estimators.registry import ESTIMATORS
+from tlstd.estimators.td import TD
 from tlstd.estimators.tlstd import TLSTD
-from tlstd.types import FloatArray, Transition, Transitions
+from tlstd.types import FloatArray, SparseVector, Transition, Transitions, as_vector
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -32,20 +45,73 @@ def test_contract_of_options(name: str) -> None:
     check_estimator(lambda n, **more: TLSTD(n, 7, lambda_=0.9, **OPTIONS[name], **more))
 
 
-# Broken estimators: each check must be able to fail.
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_nobody_uses_a_model_in_the_middle_of_a_call(name: str) -> None:
+    """Reads, copies, saves and updates between any two lines of an update (a signal handler) are refused."""
+    steps = random_transitions(np.random.default_rng(0), n_features=12, n_steps=40, density=0.1, sparse=True)
+    model, undisturbed = ESTIMATORS[name](12), ESTIMATORS[name](12)
+    uses: list[Callable[[], Any]] = [
+        lambda: model.predict(steps[0].x),
+        lambda: model.weights,
+        lambda: model.update(steps[0]),
+        lambda: copy.deepcopy(model),
+    ]
+    package, counts = os.path.dirname(tlstd.__file__), {"lines": 0, "busy": 0}
+
+    def handler(frame: FrameType, event: str, arg: object) -> Any:
+        inside = frame.f_code.co_filename.startswith(package)
+        if inside and model._before is not None and event == "line":
+            counts["lines"] += 1
+            try:
+                assert type(model).__name__ in repr(model)
+                uses[counts["lines"] % len(uses)]()
+            except BusyError:
+                counts["busy"] += 1
+        return handler if inside else None
+
+    for m in (undisturbed, model):
+        before = sys.gettrace()
+        sys.settrace(handler if m is model else before)
+        try:
+            m.update_many(steps[:25])
+            m.update_many(steps[25:])
+        finally:
+            sys.settrace(before)
+    assert counts["busy"] == counts["lines"] > 3
+    assert np.array_equal(model.weights, undisturbed.weights)
 
 
-class Forgetful(TLSTD):
+def test_a_call_that_a_busy_model_cut_off_is_mended() -> None:
+    steps = random_transitions(np.random.default_rng(0), n_features=5, n_steps=40)
+    model = TD(5, step_size=lambda t: 0.1 if t < 20 else float(model.weights[0]), lambda_=0.5)
+    model.update_many(steps[:10])
+    with pytest.raises(BusyError, match="weights was asked for in the middle of another call on this TD"):
+        model.update_many(steps[10:])
+    assert model.n_updates == 10
+    model.update_many(steps[10:15])
+    undisturbed = TD(5, step_size=0.1, lambda_=0.5)
+    undisturbed.update_many(steps[:15])
+    assert np.array_equal(model.weights, undisturbed.weights)
+
+
+# Broken estimators: each check must be able to fail, and a sound estimator must be able to pass.
+
+
+def test_contract_of_a_plain_estimator() -> None:
+    check_estimator(Plain)
+
+
+class Forgetful(Plain):
     """Ignores every tenth sample when they come one by one."""
 
     def update(self, transition: Transition) -> None:
         if self.n_updates % 10 != 9:
             super().update(transition)
         else:
-            self.n_updates += 1
+            self.state = self.state._replace(n=self.n_updates + 1)
 
 
-class Leaky(TLSTD):
+class Leaky(Plain):
     """Keeps all data."""
 
     def update_many(self, transitions: Transitions) -> None:
@@ -53,24 +119,31 @@ class Leaky(TLSTD):
         self.__dict__.setdefault("log", []).append(np.array(transitions.rewards))
 
 
-class Hasty(TLSTD):
+class Hoarding(Leaky):
+    """Keeps more than it says."""
+
+    bytes_per_sample = 4
+
+
+class Hasty(Plain):
     """Counts before it checks."""
 
     def update(self, transition: Transition) -> None:
-        self.n_updates += 1
+        self.state = self.state._replace(n=self.state.n + 1)
         super().update(transition)
-        self.n_updates -= 1
+        self.state = self.state._replace(n=self.state.n - 1)
 
 
-class Endless(TLSTD):
+class Endless(Plain):
     """Takes a termination for a truncation."""
 
     def update_many(self, transitions: Transitions) -> None:
+        transitions.check()
         columns = {"discounts": np.full(len(transitions), 0.9), "trace_discounts": transitions.trace_discounts}
         super().update_many(Transitions(transitions.X, transitions.rewards, transitions.X_next, **columns))
 
 
-class Traceful(TLSTD):
+class Traceful(Plain):
     """Never empties its trace."""
 
     def update(self, transition: Transition) -> None:
@@ -78,7 +151,7 @@ class Traceful(TLSTD):
         super().update(Transition(t.x, t.reward, t.x_next, discount=t.discount, trace_discount=0.9, rho=t.rho))
 
 
-class Credulous(TLSTD):
+class Credulous(Plain):
     """Does not look at the data before learning."""
 
     def update_many(self, transitions: Transitions) -> None:
@@ -86,7 +159,124 @@ class Credulous(TLSTD):
             super().update(transitions[i])
 
 
-class Belated(TLSTD):
+class CountsFirst(Plain):
+    """Counts a batch before it has learned from it."""
+
+    def update_many(self, transitions: Transitions) -> None:
+        transitions.check()
+        n = self.state.n + len(transitions)
+        self.state = self.state._replace(n=n)
+        for t in transitions:
+            self.state = self.after(self.state, t)._replace(n=n)
+            time.sleep(1e-4)  # so that it is certainly seen
+
+
+class CountsLast(Plain):
+    """Counts a batch when it has learned from it."""
+
+    def update_many(self, transitions: Transitions) -> None:
+        transitions.check()
+        n = self.state.n
+        for t in transitions:
+            self.state = self.after(self.state, t)._replace(n=n)
+            time.sleep(1e-4)  # so that it is certainly seen
+        self.state = self.state._replace(n=n + len(transitions))
+
+
+class GivesUp(Plain):
+    """Does not learn any more after an exception."""
+
+    stuck = False
+
+    def learn(self, steps: list[Transition]) -> None:
+        if self.stuck:
+            return
+        self.stuck = True
+        super().learn(steps)
+        self.stuck = False
+
+
+class SavesAnything(Plain):
+    """Cut off in mid-batch it is saved as what cannot be loaded."""
+
+    busy = False
+
+    def learn(self, steps: list[Transition]) -> None:
+        self.busy = True
+        super().learn(steps)
+        self.busy = False
+
+    def save(self, path: Any) -> None:
+        super().save(path)
+        if self.busy:
+            with open(path, "r+b") as file:
+                file.truncate(100)
+
+
+class SharedScratch(Plain):
+    """All reads use one array."""
+
+    def predict(self, x: Any) -> Any:
+        if isinstance(x, SparseVector) or np.ndim(x) != 1:
+            return super().predict(x)
+        scratch = self.__dict__.setdefault("scratch", np.zeros(self.n_features))
+        scratch[:] = self.dense(as_vector(x))
+        time.sleep(1e-4)  # so that it is certainly seen
+        return float(scratch @ self.state.w)
+
+
+class LearnsInPlace(Plain):
+    """Changes its weights where shallow copies find them."""
+
+    def learn(self, steps: list[Transition]) -> None:
+        w = self.state.w
+        super().learn(steps)
+        w[:] = self.state.w
+        self.state = self.state._replace(w=w)
+
+
+class LimitsBlas(Plain):
+    """Sets BLAS to one thread while it learns, and back to what it was when it began."""
+
+    def learn(self, steps: list[Transition]) -> None:
+        with threadpool_limits(limits=1, user_api="blas"):
+            super().learn(steps)
+            time.sleep(1e-3)
+
+
+class ForgetsItsTrace(Plain):
+    """Is pickled without its trace."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "state": self.state._replace(z=np.zeros(self.n_features))}
+
+
+class Settable(Plain):
+    """Its parameters can be set."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+
+class Unkind(Plain):
+    """Its parameters cannot be set, with an error that is not the library's."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "n_features":
+            raise AttributeError(name)
+        super().__setattr__(name, value)
+
+
+class ReadsMemory(Plain):
+    """Takes numbers in the order in which they lie in memory."""
+
+    def predict(self, x: Any) -> Any:
+        if isinstance(x, np.ndarray) and x.ndim == 2:
+            x = x.ravel(order="K").reshape(x.shape)
+        return super().predict(x)
+
+
+class Belated(Plain):
     """Predicts with the weights from before the step."""
 
     def update_and_predict(self, transitions: Transitions) -> FloatArray:
@@ -98,25 +288,56 @@ class Belated(TLSTD):
 
 
 @pytest.mark.parametrize(
-    ("broken", "message"),
+    ("broken", "check", "message"),
     [
-        (Forgetful, "repeated update"),
-        (Leaky, "larger"),
-        (Hasty, "n_updates"),
-        (Endless, "termination"),
-        (Traceful, "trace"),
-        (Credulous, "update_many with"),
-        (Belated, "update and predict in turn"),
+        (Forgetful, "update_many_is_repeated_update", "repeated update"),
+        (Leaky, "memory_is_bounded", "larger"),
+        (Hoarding, "memory_is_bounded", "larger"),
+        (Hasty, "bad_input_changes_nothing", "n_updates"),
+        (Endless, "truncation_is_not_termination", "termination"),
+        (Traceful, "trace_is_forgotten", "trace"),
+        (Credulous, "bad_input_changes_nothing", "update_many with"),
+        (CountsFirst, "exceptions_leave_a_prefix", "is not the model of the first"),
+        (CountsLast, "exceptions_leave_a_prefix", "is not the model of the first"),
+        (GivesUp, "exceptions_leave_a_prefix", "going on, it has n_updates"),
+        (SavesAnything, "exceptions_leave_a_prefix", "saved over a sound file, it cannot be loaded"),
+        (CountsFirst, "interrupts_leave_a_prefix", "is not the model of the first"),
+        (CountsLast, "interrupts_leave_a_prefix", "is not the model of the first"),
+        (SharedScratch, "concurrent_reads", "is that of no whole update"),
+        (CountsLast, "reads_beside_a_writer", "is that of no whole update"),
+        (LimitsBlas, "blas_threads_are_as_before", "BLAS had"),
+        (LearnsInPlace, "copies_are_independent", "after its copy (copy.copy) has learned"),
+        (ForgetsItsTrace, "copies_are_independent", "a copy (copy.copy) changes"),
+        (Settable, "parameters_are_read_only", "n_features can be set"),
+        (Unkind, "parameters_are_read_only", "not a TlstdError"),
+        (ReadsMemory, "layouts", "dense features as Fortran order"),
+        (Belated, "update_and_predict", "update and predict in turn"),
     ],
 )
-def test_contract_catches(broken: type[TLSTD], message: str) -> None:
-    failures = []
-    for check in CHECKS:
-        try:
-            check(lambda n, **more: broken(n, 7, lambda_=0.9, **more))
-        except AssertionError as error:
-            failures.append(str(error))
-    assert any(message in failure for failure in failures), failures
+def test_contract_catches(broken: type[Plain], check: str, message: str) -> None:
+    (function,) = (f for f in CHECKS if f.__name__ == f"check_{check}")
+    with pytest.raises(AssertionError, match=re.escape(message)):
+        function(broken)
+
+
+def test_crashes_and_hangs_are_caught() -> None:
+    def task(i: int) -> str:
+        if i == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if i == 2:
+            time.sleep(60.0)
+        if i == 3:
+            np.ones(1 << 26).sum()
+        if i == 4:
+            warnings.warn("a warning", stacklevel=1)
+        return str(i)
+
+    outcomes = children.run(task, range(6), seconds=0.3, megabytes=100)
+    assert [outcome.number for outcome in outcomes] == list(range(6))
+    assert [outcome.failed for outcome in outcomes] == [False, True, True, True, True, False]
+    assert [outcome.words for outcome in outcomes[:3]] == ["0", "died of SIGKILL", "did not end within 0.3 s"]
+    assert "MemoryError" in outcomes[3].words
+    assert "a warning" in outcomes[4].words
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import scipy.sparse as sp
 from tests.linalg.literal_system import dense_rows, literal_system, random_steps
 from tlstd import LSTD, KrylovLSTD, Transitions, boyan_chain, load
 from tlstd.errors import InvalidParameterError
+from tlstd.linalg.projected_stream import ProjectedStream
+from tlstd.linalg.sample_operator import SampleOperator
+from tlstd.linalg.sample_store import SampleStore
 from tlstd.types import FloatArray
 
 
@@ -226,8 +230,9 @@ def test_update_and_predict_is_update_and_predict(kind: str, beta: float | None)
         expected[i] = stepwise.predict(t.x_next)
     np.testing.assert_allclose(values, expected, atol=1e-9 * np.abs(expected).max())
     np.testing.assert_allclose(compiled.weights, stepwise.weights, atol=1e-9 * np.abs(stepwise.weights).max())
-    with pytest.raises(InvalidParameterError, match="reads"):
-        KrylovLSTD(30, lambda_=0.7, dimension=5).update_and_predict(steps)
+    batch = KrylovLSTD(30, **{**options, "reads": "batch"})
+    values = batch.update_and_predict(steps[:20])
+    np.testing.assert_allclose(values[-1], batch.predict(steps[19].x_next), rtol=1e-12)
 
 
 def test_a_stream_saved_between_refreshes_goes_on(tmp_path: Path) -> None:
@@ -241,3 +246,43 @@ def test_a_stream_saved_between_refreshes_goes_on(tmp_path: Path) -> None:
         for t in steps[251:]:
             m.update(t)
     np.testing.assert_array_equal(twin.weights, model.weights)
+
+
+@pytest.mark.parametrize("reads", ["batch", "stream"])
+def test_an_interrupted_update_leaves_a_prefix(reads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever an update is cut off, ``n_updates`` says how much of it was learned, and the rest can follow."""
+    steps = random_steps(np.random.default_rng(14), 60, kind="valued")
+    expected = KrylovLSTD(30, lambda_=0.7, dimension=5, reads=reads)
+    expected.update_many(steps)
+    owners = (SampleStore, "append"), (SampleOperator, "matvec"), (SampleOperator, "b"), (ProjectedStream, "follow")
+    for owner, name in owners:
+        for before in (True, False):
+            for calls in (0, 3, 20):
+                model = KrylovLSTD(30, lambda_=0.7, dimension=5, reads=reads)
+                model.update_many(steps[:20])
+                model.predict(steps.X)
+                with monkeypatch.context() as patched:
+                    _interrupt(patched, owner, name, calls, before)
+                    with suppress(KeyboardInterrupt):
+                        model.update_many(steps[20:])
+                n = model.n_updates
+                assert 20 <= n <= 60
+                model.predict(steps.X)
+                model.update_many(steps[n:])
+                np.testing.assert_allclose(model.weights, expected.weights, rtol=1e-9)
+
+
+def _interrupt(patched: pytest.MonkeyPatch, owner: Any, name: str, calls: int, before: bool) -> None:
+    """Let a call of a method be interrupted before it begins or after it has returned."""
+    original, count = getattr(owner, name), iter(range(10**6))
+
+    def stopped(*args: Any, **options: Any) -> Any:
+        now = next(count) == calls
+        if now and before:
+            raise KeyboardInterrupt
+        result = original(*args, **options)
+        if now:
+            raise KeyboardInterrupt
+        return result
+
+    patched.setattr(owner, name, stopped)

@@ -7,15 +7,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.helpers import random_transitions
-from tlstd import LSTD, TD, TLSTD, InvalidInputError, InvalidParameterError, Transitions, TrueOnlineTD, random_walk
+from tlstd import (
+    LSTD,
+    TD,
+    TLSTD,
+    InvalidInputError,
+    InvalidParameterError,
+    KrylovLSTD,
+    Transitions,
+    TrueOnlineTD,
+    random_walk,
+)
 from tlstd.domains.garnet import garnet, garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.estimators.base import LinearEstimator
 from tlstd.evaluation import Choice, choose
-from tlstd.evaluation.choose import _reference
+from tlstd.evaluation.choose import _reference, _reference_model
 from tlstd.linalg.held_out import make_folds
 from tlstd.types import FloatArray
 
@@ -307,3 +318,19 @@ def test_plot() -> None:
     assert_array_equal(line.get_xdata(), [0.01, 0.1, 0.5])
     assert_array_equal(line.get_ydata(), choice.scores[:3])
     assert_array_equal(axes.lines[-1].get_xdata(), [choice.value] * 2)
+
+
+def test_the_reference_with_many_features() -> None:
+    """Beyond 2,000 features seen returns are completed by Krylov LSTD, whose bias takes up what all states share."""
+    n = 3_000
+    rng = np.random.default_rng(0)
+    ids = np.stack([np.zeros(n + 1, dtype=np.int64), 1 + rng.integers(0, 39_999, n + 1)], axis=1)
+    X = sp.csr_array((np.ones(ids.size), ids.ravel(), np.arange(0, ids.size + 1, 2)), shape=(n + 1, 40_000))
+    columns = {"terminated": np.zeros(n, dtype=bool), "truncated": np.arange(n) % 10 == 9}
+    steps = Transitions.from_arrays(X[:-1], 1.0 + rng.standard_normal(n), X[1:], gamma=0.95, **columns)
+    choice = choose(lambda a: TD(40_000, step_size=a, lambda_=0.5), [0.001, 0.01, 0.1], steps)
+    assert choice.decided
+    assert "completed by a reference" in choice.note
+    model = _reference_model(steps)
+    assert isinstance(model, KrylovLSTD)
+    assert abs(np.mean(model.predict(X)) - 20.0) < 4.0  # 1 / (1 - 0.95)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import multiprocessing.spawn
 import os
+import shutil
 import signal
+import time
 from collections import Counter
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import numpy as np
 import pytest
 
 from tests.experiments import toy
 from tlstd.errors import InvalidParameterError
-from tlstd.experiments.executors import DaskCluster, Executor, InProcess, LocalProcesses
+from tlstd.experiments.executors import MAX_TRIES, DaskCluster, Executor, InProcess, LocalProcesses
 from tlstd.experiments.store import Store
 
 
@@ -49,6 +53,59 @@ def test_a_run_that_always_kills_its_worker_is_given_up(store: Store, tmp_path: 
     (outcome,) = LocalProcesses(2).run(toy.specs(tmp_path, 1, die=[0]), store)
     assert "its worker died 3 times, at last by signal 9" in outcome.error
     assert toy.begun(tmp_path) == Counter([0, 0, 0])
+
+
+def test_deaths_while_starting_cost_a_run_nothing(store: Store, tmp_path: Path) -> None:
+    """More of them than a run has tries; a worker takes tenths of a second to start."""
+    killed: set[int] = set()
+    done = Event()
+
+    def kill() -> None:
+        while len(killed) < 2 * MAX_TRIES and not done.is_set():
+            for child in multiprocessing.active_children():
+                if child.pid is not None and child.pid not in killed:
+                    killed.add(child.pid)
+                    os.kill(child.pid, signal.SIGKILL)
+            time.sleep(0.005)
+
+    specs = toy.specs(tmp_path, 2)
+    killer = Thread(target=kill)
+    killer.start()
+    outcomes = list(LocalProcesses(1).run(specs, store))
+    done.set()
+    killer.join()
+    assert len(killed) == 2 * MAX_TRIES
+    assert [outcome.error for outcome in outcomes] == ["", ""]
+    assert store.keys() == {spec.key for spec in specs}
+    assert toy.begun(tmp_path) == Counter([0, 1])
+
+
+def test_workers_that_never_start_are_an_error(store: Store, tmp_path: Path) -> None:
+    executable = multiprocessing.spawn.get_executable()
+    multiprocessing.set_executable(shutil.which("false") or "false")
+    try:
+        outcomes = list(LocalProcesses(2).run(toy.specs(tmp_path, 3), store))
+    finally:
+        multiprocessing.set_executable(executable)
+    assert len(outcomes) == 3
+    for outcome in outcomes:
+        assert "20 workers in a row died before they had begun a run, at last with exit code 1" in outcome.error
+        assert "__main__" in outcome.error
+    assert toy.begun(tmp_path) == Counter()
+
+
+def test_who_has_started_goes_on_when_nobody_else_can(store: Store, tmp_path: Path) -> None:
+    executable = multiprocessing.spawn.get_executable()
+    outcomes = LocalProcesses(2).run(toy.specs(tmp_path, 12), store)
+    try:
+        collected = [next(outcomes)]
+        multiprocessing.set_executable(shutil.which("false") or "false")
+        for worker in multiprocessing.active_children()[1:]:
+            worker.kill()
+        collected += outcomes
+    finally:
+        multiprocessing.set_executable(executable)
+    assert [outcome.error for outcome in collected] == [""] * 12
 
 
 def test_results_are_the_same_wherever_they_are_computed_and_failures_stop_nothing(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from numpy.testing import assert_array_equal
 
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError
 from tlstd.experiments.spec import RunSpec
-from tlstd.experiments.store import MissingRunError, Store, versions
+from tlstd.experiments.store import OWN, MissingRunError, Store, _digest, _to_bytes, versions
 
 COLUMNS: dict[str, Any] = {
     "step": np.arange(3),
@@ -134,13 +135,11 @@ def test_a_damaged_file_is_moved_aside(store: Store, damage: Callable[[bytes], b
 
 
 def test_any_flipped_byte_is_noticed(store: Store) -> None:
-    from tlstd.experiments.store import _is_sound
-
     store.write(spec(note="sha256:" + "0" * 64), COLUMNS, seconds=1)
     data = next(store.root.iterdir()).read_bytes()
-    assert _is_sound(data)
+    assert _digest(data)
     for place in range(0, len(data), 7):
-        assert not _is_sound(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
+        assert not _digest(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
 
 
 @pytest.mark.parametrize(
@@ -218,3 +217,118 @@ def test_a_bad_bundle_is_refused_at_once(store: Store, tmp_path: Path) -> None:
     bundle.write_bytes(bundle.read_bytes()[:-5])
     with pytest.raises(StateError, match="is damaged"):
         Store(tmp_path, [bundle])
+
+
+# --- runs under other names -------------------------------------------------------------------------------------------
+
+
+def forged(path: Path, **columns: Any) -> bytes:
+    """A file with some of its columns replaced (dropped if None), and a digest that is right."""
+    frame = pl.read_parquet(path)
+    for name, values in columns.items():
+        column = name.replace("run_", OWN)
+        frame = frame.drop(column) if values is None else frame.with_columns(pl.Series(column, values))
+    return _to_bytes(frame)
+
+
+def test_a_run_under_the_key_of_another_is_not_believed(store: Store) -> None:
+    store.write(spec(1), {"step": [1]}, seconds=1)
+    path = store.root / f"{spec(2).key}.parquet"
+    path.write_bytes((store.root / f"{spec(1).key}.parquet").read_bytes())
+    with pytest.warns(UserWarning, match="another run than its name says .* counts as missing"):
+        assert not store.has(spec(2).key)
+    assert not path.exists()
+    assert len(list(store.root.glob("*.damaged"))) == 1
+    assert store.has(spec(1).key)
+    assert store.write(spec(2), {"step": [2]}, seconds=1)
+    assert_array_equal(store.read(spec(2).key).columns["step"], [2])
+
+
+def test_a_run_that_was_known_is_looked_at_again(store: Store) -> None:
+    store.write(spec(1), {"step": [1]}, seconds=1)
+    store.write(spec(2), {"step": [2]}, seconds=1)
+    assert store.has(spec(2).key)
+    (store.root / f"{spec(2).key}.parquet").write_bytes((store.root / f"{spec(1).key}.parquet").read_bytes())
+    with (
+        pytest.warns(UserWarning, match="another run"),
+        pytest.raises(MissingRunError),
+    ):
+        store.read(spec(2).key)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"run_key": [spec(2).key]}, "another run"),
+        ({"run_spec": [spec(2).to_json()]}, "another run"),
+        ({"run_spec": None}, "run.spec"),
+        ({"run_key": None}, "run.key"),
+        ({"run_seconds": None}, "run.seconds"),
+        ({"run_seconds": ["long"]}, "run.seconds"),
+        ({"run_made_with": [None]}, "run.made_with"),
+        ({"step": [1]}, "column 'step' of type Int64"),
+        ({"step": [[[1]]]}, "column 'step' of type List"),
+    ],
+    ids=str,
+)
+def test_forged_runs_are_not_believed(store: Store, tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+    """With a right digest: whoever can write a file can write that too."""
+    store.write(spec(1), {"step": [1]}, seconds=1)
+    path = store.root / f"{spec(1).key}.parquet"
+    data = forged(path, **columns)
+    bundle = tmp_path / "bundle.parquet"
+    bundle.write_bytes(data)
+    with pytest.raises(StateError, match=f"bundle.parquet .*{message}.*pack it again"):
+        Store(tmp_path / "other", [bundle])
+    path.write_bytes(data)
+    with pytest.warns(UserWarning, match="counts as missing"):
+        assert not store.has(spec(1).key)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"step": [[1, None]]},
+        {"more": [[1, 2, 3]]},
+        {"step": None},
+        {"run_made_with": ["[]"]},
+        {"run_made_with": ["no JSON"]},
+        {"run_made_with": ['{"numpy": 2}']},
+        {"run_made_with": ["[" * 100_000]},
+    ],
+    ids=lambda columns: str(columns)[:40],
+)
+def test_forged_columns_are_refused(store: Store, columns: dict[str, Any]) -> None:
+    store.write(spec(1), {"step": [1]}, seconds=1)
+    path = store.root / f"{spec(1).key}.parquet"
+    path.write_bytes(forged(path, **columns))
+    with pytest.raises(StateError, match="run it again"):
+        store.read(spec(1).key)
+
+
+def test_a_right_digest_over_something_else(store: Store, tmp_path: Path) -> None:
+    data = b"sha256:" + b"0" * 64 + b" and no parquet"
+    data = data.replace(b"0" * 64, hashlib.sha256(data).hexdigest().encode())
+    (tmp_path / "bundle").write_bytes(data)
+    with pytest.raises(StateError, match="not a table"):
+        Store(tmp_path / "other", [tmp_path / "bundle"])
+    store.root.mkdir()
+    (store.root / f"{spec().key}.parquet").write_bytes(data)
+    with pytest.warns(UserWarning, match="not a table"):
+        assert not store.has(spec().key)
+
+
+def test_committed_bundles_hold_the_runs_they_name() -> None:
+    for path in (Path(__file__).parents[2] / "results").glob("*.parquet"):
+        store = Store("no folder", [path])
+        for key in list(store.keys())[::200]:
+            assert store.read(key).spec.key == key
+
+
+def test_packing_does_not_replace_a_read_only_file(store: Store, tmp_path: Path) -> None:
+    store.write(spec(), {"step": [1]}, seconds=1)
+    path = tmp_path / "bundle"
+    store.pack([spec().key], path)
+    path.chmod(0o444)
+    with pytest.raises(StateError, match="read-only"):
+        store.pack([spec().key], path)

@@ -315,6 +315,7 @@ class TestDense:
                 v_old,
                 np.zeros(3, dtype=np.int64),
                 true_online,
+                NO_VALUES,
             )
         expected = literal(data, true_online, False)
         assert_near(W, expected[0])
@@ -339,5 +340,6 @@ class TestDense:
             np.zeros(1),
             np.zeros(3, dtype=np.int64),
             False,
+            NO_VALUES,
         )
         assert_array_equal(z, 0.0)

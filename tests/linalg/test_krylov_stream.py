@@ -33,6 +33,7 @@ def stream_of(n_features: int = 30, dimension: int = 5, beta: float | None = Non
 def batch_weights(stream: KrylovStream) -> FloatArray:
     operator = stream.operator(stream.store.samples)
     arnoldi = Arnoldi(lambda V, columns: operator.matvec(V), operator.b())
+    assert stream.dimension is not None
     arnoldi.extend(stream.dimension)
     return arnoldi.solutions(stream.dimension)
 

@@ -6,22 +6,25 @@ import base64
 import hashlib
 import json
 import re
+import warnings
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
 from tests.report.pages import BUNDLES, MISSING, NASTY, PANELS, ROOT, hostile, sources
 from tlstd.cli import app
+from tlstd.errors import StateError, TlstdError
 from tlstd.experiments import explorer
 from tlstd.experiments.panels import panel
 from tlstd.experiments.problems import problem
 from tlstd.experiments.spec import RunSpec
-from tlstd.experiments.store import Store
+from tlstd.experiments.store import OWN, Store, _to_bytes
 from tlstd.experiments.tasks.explore import explore
 from tlstd.report import explorer as exploring
 from tlstd.report import settings
@@ -356,3 +359,46 @@ def test_all_that_is_committed_makes_a_page(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert out.stat().st_size < LARGEST
     assert 'id="missing"' not in out.read_text(encoding="utf-8")
+
+
+# --- runs that are not as their task makes them -----------------------------------------------------------------------
+
+
+def crafted(kind: str, path: Path, bundle: Path) -> Path:
+    """A bundle with the runs of another, and other numbers in them."""
+    frame = pl.read_parquet(bundle)
+    columns = [name for name in frame.columns if not name.startswith(OWN)]
+    if kind == "other names":
+        frame = frame.rename({name: f"another {name}" for name in columns})
+    elif kind == "nothing finite":
+        numbers = [name for name in columns if frame.schema[name].inner in (pl.Float32, pl.Float64)]  # type: ignore[attr-defined]
+        frame = frame.with_columns(pl.col(numbers).list.eval(pl.element() * np.nan))
+    else:
+        frame = frame.with_columns(pl.col(columns).list.head(1 if kind == "one number" else 0))
+    path.write_bytes(_to_bytes(frame))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["nothing finite", "other names", "one number", "no numbers"])
+def test_crafted_runs_are_a_sentence(kind: str, tmp_path: Path) -> None:
+    store = Sources([crafted(kind, tmp_path / "quick.parquet", BUNDLES[0])])
+    n_refused = 0
+    for name in ("1a", "A.2", "bias", "theorem-bound"):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # NumPy's, about means of nothing
+                render(gather(store, [name]), None, [])
+        except StateError as error:
+            n_refused += f"panel {name} cannot be shown from its stored runs" in str(error)
+        except TlstdError:
+            n_refused += 1
+    assert n_refused  # some panels can draw even that
+
+
+@pytest.mark.parametrize("kind", ["nothing finite", "other names"])
+def test_a_crafted_explorer_is_a_sentence(kind: str, tmp_path: Path) -> None:
+    path = crafted(kind, tmp_path / "explorer.parquet", BUNDLES[2])
+    result = CliRunner().invoke(app, ["report", str(path), "--out", str(tmp_path / "page.html")])
+    assert result.exit_code == 1
+    assert "the rank explorer cannot be shown from its stored runs" in result.output
+    assert not (tmp_path / "page.html").exists()

@@ -8,9 +8,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tlstd import parameters
 from tlstd.domains.policies import Policy
-from tlstd.errors import InvalidInputError
+from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.types import FloatArray
+from tlstd.validation import as_real
 
 Picture = NDArray[np.uint8]
 """An image (height, width, 3)."""
@@ -25,6 +27,12 @@ class Step(NamedTuple):
     """(N,)"""
     terminated: NDArray[np.bool_]
     """(N,)"""
+
+
+def check_domain(value: object) -> None:
+    """Raise unless it is a domain."""
+    if not isinstance(value, Domain):
+        raise InvalidParameterError(f"the domain is {value!r}: pass one, e.g. tlstd.domains.DOMAINS['MountainCar']()")
 
 
 class Domain(ABC):
@@ -86,12 +94,14 @@ class Domain(ABC):
         thrust = self.check_actions(actions, len(checked))
         if self.noise_size and rng is None:
             raise InvalidInputError(f"{self.name} has random steps: pass rng=np.random.default_rng(seed)")
-        noise = np.zeros((len(checked), 0)) if rng is None else rng.random((len(checked), self.noise_size))
+        shape = len(checked), self.noise_size
+        noise = np.zeros(shape) if rng is None else parameters.generator("rng", rng).random(shape)
         return self._step(checked, thrust, noise)
 
     def start(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw ``n`` states at which episodes start, (n, state_size); a longer draw begins with the shorter one."""
-        return self._start(rng.random((n, self.start_noise_size)))
+        count, rng = parameters.integer("n", n, low=0), parameters.generator("rng", rng)
+        return self._start(rng.random((count, self.start_noise_size)))
 
     def simulate(
         self, start: FloatArray, policy: Policy, noise: FloatArray, uniforms: FloatArray
@@ -114,7 +124,7 @@ class Domain(ABC):
         """
         n_steps = len(noise)
         states, actions, rewards = np.empty((n_steps + 1, self.state_size)), np.empty(n_steps), np.empty(n_steps)
-        states[:1] = self.check_states(np.asarray(start)[None])
+        states[:1] = self.check_states([start])
         for t in range(n_steps):
             here, now = states[t : t + 1], slice(t, t + 1)
             actions[now] = self.check_actions(policy.act(here, uniforms[now]), 1)
@@ -141,7 +151,7 @@ class Domain(ABC):
 
     def check_states(self, states: ArrayLike) -> FloatArray:
         """States as a finite array (N, state_size), or an error."""
-        array = _as_numbers(states, "states")
+        array = as_real(states, "states")
         if array.ndim != 2 or array.shape[1] != self.state_size:
             names = ", ".join(self.state_names)
             raise InvalidInputError(f"states have shape {array.shape}: pass (N, {self.state_size}), {names}")
@@ -151,7 +161,7 @@ class Domain(ABC):
 
     def check_actions(self, actions: ArrayLike, n: int) -> FloatArray:
         """Actions as an array (n,) of known or possible ones, or an error."""
-        array = _as_numbers(actions, "actions")
+        array = as_real(actions, "actions")
         if array.shape != (n,):
             raise InvalidInputError(f"actions have shape {array.shape}: pass one for each of {n} states")
         low, high = self.action_bounds
@@ -160,10 +170,3 @@ class Domain(ABC):
             known = f"lie in [{low:g}, {high:g}]" if self.actions is None else f"are {self.actions.tolist()}"
             raise InvalidInputError(f"actions contain {array[~good][0]}: they {known}")
         return array
-
-
-def _as_numbers(values: ArrayLike, name: str) -> FloatArray:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} are no array of numbers ({error}): pass rows of equal length") from error

@@ -25,6 +25,7 @@ multidimensional energy storage problems", Princeton University, 2013 (the paper
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,7 +38,7 @@ from tlstd.domains.policies import Policy
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.kernels import energy as kernels
 from tlstd.types import FloatArray, IntArray
-from tlstd.validation import locked
+from tlstd.validation import as_array, as_real, locked
 
 Table = NDArray[np.int8]
 """Net charges (phase, storage, renewable, price, demand)."""
@@ -82,8 +83,10 @@ def contribution(
     >>> float(contribution(5, 40, 3, charge=0, discharge=2, discharge_efficiency=0.9))
     192.0
     """
-    E, P, D, c, q = (np.asarray(value, dtype=np.float64) for value in (renewable, price, demand, charge, discharge))
-    revenue: FloatArray = P * (discharge_efficiency * q - c + np.minimum(E, D + c))
+    given = {"renewable": renewable, "price": price, "demand": demand, "charge": charge, "discharge": discharge}
+    E, P, D, c, q = _broadcast(given)
+    efficiency = _efficiency(discharge_efficiency, "discharge_efficiency")
+    revenue: FloatArray = P * (efficiency * q - c + np.minimum(E, D + c))
     return revenue
 
 
@@ -172,9 +175,9 @@ class EnergyStorage(Domain):
         """Probabilities of the price's moves, walk and jump together, from the largest fall to the largest rise."""
         self.demand_noise = locked(_discretised(demand_noise, "demand_noise"))
         """Probabilities of the demand's noise, from the smallest to the largest."""
-        mean, amplitude = (float(number) for number in demand_wave)
-        if not (np.isfinite(mean) and np.isfinite(amplitude)):
-            raise InvalidParameterError(f"demand_wave is {demand_wave!r}: pass two finite numbers")
+        mean, amplitude = _pair(demand_wave, "demand_wave", "(mean, amplitude)")
+        mean = parameters.real("the mean of demand_wave", mean, open_low=True, open_high=True)
+        amplitude = parameters.real("the amplitude of demand_wave", amplitude, open_low=True, open_high=True)
         wave = mean - amplitude * np.sin(2.0 * np.pi * np.arange(self.period) / self.period)
         self.demand_means: FloatArray = locked(np.rint(wave) + 0.0)
         """The demand at each phase without noise, (period,); before it is cut to its range."""
@@ -231,7 +234,7 @@ class EnergyStorage(Domain):
         >>> EnergyStorage().flows([29.0, 2.0, 2.0], [4.0, -4.0, 4.0])
         (array([1., 0., 4.]), array([0., 2., 0.]))
         """
-        level, action = np.asarray(storage, dtype=np.float64), np.asarray(actions, dtype=np.float64)
+        level, action = _broadcast({"storage": storage, "actions": actions})
         room = (self.high[0] - level) / self.charge_efficiency
         charge = np.maximum(0.0, np.minimum(np.minimum(action, self.max_flow), room))
         discharge = np.maximum(0.0, np.minimum(np.minimum(-action, self.max_flow), level))
@@ -266,12 +269,12 @@ class EnergyStorage(Domain):
         >>> states.shape, actions.shape, rewards.shape
         ((501, 5), (500,), (500,))
         """
-        first = self.check_states(np.asarray(start, dtype=np.float64)[None])[0]
-        noise = np.ascontiguousarray(noise, dtype=np.float64)
-        n_steps = len(noise)
-        if noise.shape != (n_steps, self.noise_size) or np.shape(uniforms) != (n_steps,):
+        first = self.check_states([start])[0]
+        noise = np.ascontiguousarray(as_real(noise, "noise"))
+        uniforms = as_real(uniforms, "uniforms")
+        if noise.shape != (*noise.shape[:1], self.noise_size) or uniforms.shape != noise.shape[:1]:
             raise InvalidInputError(
-                f"noise has shape {noise.shape} and uniforms {np.shape(uniforms)}: pass (T, {self.noise_size}) and (T,)"
+                f"noise has shape {noise.shape} and uniforms {uniforms.shape}: pass (T, {self.noise_size}) and (T,)"
             )
         if type(policy) is StoragePolicy and policy.domain.parameters == self.parameters:
             path: tuple[FloatArray, FloatArray, FloatArray] = kernels.follow(
@@ -282,7 +285,7 @@ class EnergyStorage(Domain):
 
     def draw(self, state: FloatArray) -> Picture:
         """Draw one state (5,): the four amounts as columns, and where in its wave the demand is."""
-        amounts = self.check_states(np.asarray(state, dtype=np.float64)[None])[0]
+        amounts = self.check_states([state])[0]
         figure, axes = pictures.canvas(640, 320, ncols=5, width_ratios=[1.5, 1.0, 1.0, 1.0, 4.0])
         titles = ("storage", "wind", "price", "demand")
         colours = ("#2a9d5c", "#3a86c8", "#c9a227", "#c8553d")
@@ -379,7 +382,7 @@ class StoragePolicy(Policy):
     """
 
     def __init__(self, domain: EnergyStorage, table: NDArray[Any]) -> None:
-        table = np.asarray(table)
+        table = as_array(table, "the table")
         if table.dtype.kind not in "iu" or table.shape != domain.table_shape:
             raise InvalidParameterError(
                 f"the table has type {table.dtype} and shape {table.shape}: pass integers of shape {domain.table_shape}"
@@ -413,10 +416,7 @@ def _uniform(uniforms: FloatArray, count: IntArray) -> FloatArray:
 
 def _discretised(normal: tuple[float, int], name: str) -> FloatArray:
     """Probabilities of −cut, …, cut, proportional to the density of N(0, sd²)."""
-    try:
-        sd, cut = normal
-    except (TypeError, ValueError) as error:
-        raise InvalidParameterError(f"{name} is {normal!r}: pass (sd, cut)") from error
+    sd, cut = _pair(normal, name, "(sd, cut)")
     half = parameters.integer(f"the cut of {name}", cut, low=0)
     parameters.positive(f"the standard deviation of {name}", sd)
     density = np.exp(-0.5 * (np.arange(-half, half + 1) / sd) ** 2)
@@ -431,15 +431,32 @@ def _distribution(probabilities: FloatArray) -> FloatArray:
     return cdf
 
 
+def _pair(value: Any, name: str, remedy: str) -> tuple[Any, Any]:
+    """The two parts of a parameter."""
+    try:
+        first, second = value
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"{name} is {value!r}: pass {remedy}") from error
+    return first, second
+
+
+def _broadcast(arrays: Mapping[str, ArrayLike]) -> tuple[FloatArray, ...]:
+    """Arrays of numbers whose shapes fit together."""
+    numbers = tuple(as_real(array, name) for name, array in arrays.items())
+    try:
+        np.broadcast_shapes(*(array.shape for array in numbers))
+    except ValueError as error:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(arrays, numbers, strict=True))
+        raise InvalidInputError(f"the shapes do not fit together ({shapes}): pass arrays that broadcast") from error
+    return numbers
+
+
 def _efficiency(value: float, name: str) -> float:
     return parameters.real(name, value, low=0.0, high=1.0, open_low=True)
 
 
 def _range(bounds: tuple[int, int], name: str) -> tuple[int, int]:
-    try:
-        low, high = bounds
-    except (TypeError, ValueError) as error:
-        raise InvalidParameterError(f"{name} is {bounds!r}: pass (smallest, largest)") from error
+    low, high = _pair(bounds, name, "(smallest, largest)")
     first = parameters.integer(f"the smallest {name}", low, low=0)
     last = parameters.integer(f"the largest {name}", high, low=0)
     if last <= first:

@@ -11,6 +11,7 @@ from tlstd import parameters
 from tlstd.domains.mdp import MarkovRewardProcess, OffPolicyProcess
 from tlstd.errors import InvalidParameterError
 from tlstd.types import FloatArray
+from tlstd.validation import as_real
 
 Features = Literal["gaussian", "binary"]
 
@@ -150,6 +151,7 @@ def _draw(
     termination: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return P (n, n_actions, n), rewards (n, n_actions) and X (n, d)."""
+    parameters.generator("rng", rng)
     for name, count in (("n_states", n_states), ("n_actions", n_actions), ("n_features", n_features)):
         parameters.integer(name, count)
     parameters.integer("branching", branching, high=n_states)
@@ -187,7 +189,7 @@ def _policy(policy: ArrayLike | str, name: str, n_states: int, n_actions: int, r
         if parameters.choice(name, policy, ("random", "uniform"), why=", or probabilities") == "random":
             return _splits(rng, (n_states,), n_actions)
         return np.full((n_states, n_actions), 1.0 / n_actions)
-    given = np.asarray(policy, dtype=np.float64)
+    given = as_real(policy, name, InvalidParameterError)
     if given.shape != (n_states, n_actions):
         raise InvalidParameterError(f"{name} has shape {given.shape}: pass ({n_states}, {n_actions}) probabilities")
     if not (given.min() >= 0.0 and np.abs(given.sum(axis=1) - 1.0).max() <= 1e-9):

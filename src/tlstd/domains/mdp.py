@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from tlstd import parameters
 from tlstd.errors import InvalidParameterError
 from tlstd.types import FloatArray, IntArray, Transitions
-from tlstd.validation import locked
+from tlstd.validation import as_real, locked
 
 ROUNDING = 1e-9
 """Largest error accepted in a sum of probabilities; a smaller one is taken for rounding."""
@@ -239,6 +239,7 @@ class MarkovRewardProcess:
             Episodes that have not terminated after this many steps are truncated, and the stream restarts.
         """
         parameters.integer("n_steps", n_steps)
+        parameters.generator("rng", rng)
         if truncate_after is not None:
             parameters.integer("truncate_after", truncate_after)
         outcomes = self._outcomes()
@@ -279,7 +280,7 @@ class MarkovRewardProcess:
         trace_discounts = np.zeros(n_steps)
         trace_discounts[1:] = np.where(path.terminated | path.truncated, 0.0, self.gamma)[:-1]
         return Transitions.from_rows(
-            sp.csr_array(store) if sparse else store,
+            sp.csr_array(store) if parameters.flag("sparse", sparse) else store,
             path.states,
             path.rewards,
             path.next_states,
@@ -502,7 +503,7 @@ def _missing_mass(P: FloatArray) -> FloatArray:
 
 def _floats(value: ArrayLike, name: str, ndim: int | None) -> FloatArray:
     """Return a read-only float64 copy of ``value``, finite."""
-    array = np.array(value, dtype=np.float64)
+    array = as_real(value, name, InvalidParameterError).copy()
     if ndim is not None and array.ndim != ndim:
         raise InvalidParameterError(f"{name} has shape {array.shape}: it must have {ndim} dimension(s)")
     if not np.isfinite(array).all():

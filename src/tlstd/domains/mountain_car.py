@@ -13,7 +13,7 @@ from tlstd.domains.pictures import canvas, pixels
 from tlstd.domains.policies import Deterministic
 from tlstd.errors import InvalidParameterError
 from tlstd.types import FloatArray
-from tlstd.validation import locked
+from tlstd.validation import as_real, locked
 
 LOW: FloatArray = locked(np.array([-1.2, -0.07]))
 HIGH: FloatArray = locked(np.array([0.6, 0.07]))
@@ -80,7 +80,10 @@ class MountainCar(Domain):
     ) -> None:
         self.force = parameters.positive("force", force)
         self.gravity = parameters.positive("gravity", gravity)
-        self.low, self.high = (locked(np.array(corner, dtype=np.float64)) for corner in (low, high))
+        self.low, self.high = (
+            locked(as_real(corner, name, InvalidParameterError).copy())
+            for corner, name in ((low, "low"), (high, "high"))
+        )
         if self.low.shape != (2,) or self.high.shape != (2,) or not np.isfinite([self.low, self.high]).all():
             raise InvalidParameterError(f"low is {low!r} and high is {high!r}: pass finite position and velocity")
         if not (self.low < self.high).all():
@@ -103,7 +106,7 @@ class MountainCar(Domain):
 
     def _corner(self, name: str, corner: ArrayLike | None, default: FloatArray) -> FloatArray:
         """The corner as an array, if it lies in the box."""
-        given = np.array(default if corner is None else corner, dtype=np.float64)
+        given = as_real(default if corner is None else corner, name, InvalidParameterError).copy()
         if given.shape != (2,) or not ((self.low <= given) & (given <= self.high)).all():
             box = f"{self.low.tolist()} to {self.high.tolist()}"
             raise InvalidParameterError(f"{name} is {corner!r}: pass a position and a velocity within {box}")

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.types import FloatArray
+from tlstd.validation import as_real
 
 PolicyFunction: TypeAlias = Callable[[FloatArray], ArrayLike]
 """From states (N, state_size) to actions (N,)."""
@@ -49,7 +50,7 @@ class Deterministic(Policy):
 
     def act(self, states: FloatArray, uniforms: FloatArray) -> FloatArray:
         """Actions (N,); the uniform numbers are not used."""
-        actions = np.asarray(self.function(states), dtype=np.float64)
+        actions = as_real(self.function(states), "what the policy returned")
         if actions.shape != (len(states),):
             raise InvalidInputError(
                 f"the policy returned actions of shape {actions.shape} for {len(states)} states: return one for each"
@@ -86,7 +87,7 @@ class EpsilonGreedy(Policy):
         self.policy = as_policy(policy)
         if self.policy.is_random:
             raise InvalidParameterError("the policy of EpsilonGreedy is random itself: pass a deterministic one")
-        self.actions = np.array(actions, dtype=np.float64)
+        self.actions = as_real(actions, "actions", InvalidParameterError).copy()
         if self.actions.ndim != 1 or self.actions.size == 0 or np.unique(self.actions).size != self.actions.size:
             raise InvalidParameterError(f"actions is {actions!r}: pass a list of different actions")
         self.epsilon = parameters.real("epsilon", epsilon, low=0.0, high=1.0)

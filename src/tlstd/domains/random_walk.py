@@ -10,6 +10,7 @@ from tlstd import parameters
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.errors import InvalidParameterError
 from tlstd.types import FloatArray
+from tlstd.validation import as_real
 
 
 def random_walk(
@@ -61,7 +62,10 @@ def random_walk(
         raise InvalidParameterError(f"n_states is {n_states}: the walk starts in the middle, so pass an odd integer")
     P = 0.5 * (np.eye(n_states, k=1) + np.eye(n_states, k=-1))
     termination_rewards = np.zeros(n_states)
-    termination_rewards[[0, -1]] = rewards
+    ends = as_real(rewards, "rewards", InvalidParameterError)
+    if ends.shape != (2,):
+        raise InvalidParameterError(f"rewards is {rewards!r}: pass two numbers, of the left and of the right end")
+    termination_rewards[[0, -1]] = ends
     start = np.zeros(n_states)
     start[n_states // 2] = 1.0
     return MarkovRewardProcess(

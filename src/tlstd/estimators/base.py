@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tlstd import container, parameters
-from tlstd.errors import CapacityError, InvalidInputError, ReadOnlyError, StateError, TlstdError
+from tlstd.errors import BusyError, CapacityError, InvalidInputError, ReadOnlyError, StateError, TlstdError
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.types import (
     MAX_MAGNITUDE,
@@ -43,20 +43,27 @@ def guarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[An
     The model's lock is held, and until the method has returned the model counts as unfinished: whatever is called next
     after an interruption first mends it (``_mend``). A refusal (:class:`~tlstd.TlstdError`) has changed nothing.
     Numbers that become too large are infinite or NaN, without a warning: what diverges is data.
+
+    A call in the middle of another one of the same thread (by a signal handler, a callable step size, a finaliser)
+    finds the model neither before nor after it, and is refused.
     """
 
     @functools.wraps(method)
     @np.errstate(over="ignore", invalid="ignore")
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        own = self.__dict__
+        if own["_unfinished"]:
+            self._refuse_if_busy(method.__name__)
         with self._lock:
-            own = self.__dict__
             if own["_unfinished"]:
                 self._mend()
             own["_unfinished"] = True
             try:
                 result = method(self, *args, **kwargs)
+            except BusyError:  # somebody else was refused, and this call was cut off by it
+                raise
             except TlstdError:
-                own["_unfinished"] = False
+                own["_unfinished"] = own["_before"] is not None  # refused while learning: what was begun is undone
                 raise
             own["_unfinished"] = False
             return result
@@ -123,7 +130,6 @@ class LinearEstimator(ABC):
 
         def _restore(self, saved):
             self._system.restore(saved.part("system"))
-            self._check_count(saved, self._system.n_samples)
 
     Caches are not saved: a read is a function of the state, to the bit. ``_restore`` believes nothing: every number
     is taken with its range, every array with its shape (see :class:`tlstd.container.Saved`), above all what kernels use
@@ -146,9 +152,10 @@ class LinearEstimator(ABC):
         self._lock = threading.RLock()
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not name.startswith("_") and name in self.__dict__:
+        read_only = name in self.__dict__ or isinstance(getattr(type(self), name, None), property)
+        if read_only and not name.startswith("_"):
             raise ReadOnlyError(
-                f"{name} of this {type(self).__name__} is {self.__dict__[name]!r} and cannot become {value!r}: "
+                f"{name} of this {type(self).__name__} is {getattr(self, name)!r} and cannot become {value!r}: "
                 "make a new model with other parameters"
             )
         super().__setattr__(name, value)
@@ -166,27 +173,46 @@ class LinearEstimator(ABC):
     def __deepcopy__(self: Model, memo: dict[int, Any]) -> Model:
         other = type(self).__new__(type(self))
         memo[id(self)] = other
-        other.__setstate__(copy.deepcopy(self._attributes(), memo))
+        other.__setstate__(self._attributes(memo))
         return other
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy: what is pickled later must not be changed by another thread
-        return copy.deepcopy(self._attributes(), {id(self): self})
+        return self._attributes({id(self): self})
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         self.__dict__.update(attributes, _lock=threading.RLock())
 
-    def _attributes(self) -> dict[str, Any]:
-        """All attributes but the lock, of a model that is in order."""
+    def _attributes(self, memo: dict[int, Any]) -> dict[str, Any]:
+        """Copies of all attributes but the lock, of a model that is in order, made while no other thread changes it."""
+        self._refuse_if_busy("a copy")
         with self._lock:
             if self._unfinished:
                 self._mend()
-            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+            return copy.deepcopy({name: value for name, value in self.__dict__.items() if name != "_lock"}, memo)
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
-    @guarded
+    def _is_busy(self) -> bool:
+        """Whether this thread is in the middle of a call."""
+        lock: Any = self._lock
+        return self._unfinished and bool(lock._is_owned())
+
+    def _refuse_if_busy(self, what: str) -> None:
+        if self._is_busy():
+            raise BusyError(
+                f"{what} was asked for in the middle of another call on this {type(self).__name__}: let a signal "
+                "handler set a flag or raise an exception, and use the model after the call"
+            )
+
     def __repr__(self) -> str:
+        return self._description() if self._is_busy() else self._finished_description()
+
+    @guarded
+    def _finished_description(self) -> str:
+        return self._description()
+
+    def _description(self) -> str:
         arguments = []
         for name, parameter in inspect.signature(type(self)).parameters.items():
             value = getattr(self, name, getattr(self, f"_{name}", None))
@@ -356,7 +382,7 @@ class LinearEstimator(ABC):
         """Make a model from the contents of a file; raises StateError if they do not make one."""
         saved = contents.saved
         model = cls._fresh(contents.parameters, saved.part("model"), classes)
-        model._n_updates = n_updates = saved.integer("n_updates")
+        model._n_updates = n_updates = saved.integer("n_updates", high=2**62)
         model._trace_bound = saved.real("trace_bound", low=0.0, high=MAX_MAGNITUDE)
         model._restore(saved.part("model"))
         if model.n_updates != n_updates:

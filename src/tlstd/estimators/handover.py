@@ -144,7 +144,10 @@ class Handover(LinearEstimator):
 
     def _pass_on(self, batch: Batch) -> None:
         """Let the active estimator learn."""
-        self.active._absorb(batch, *self.active._bounded_trace(batch, None))
+        bounds = self.active._bounded_trace(batch, None)
+        self.active._unfinished = True  # somebody may hold on to it
+        self.active._absorb(batch, *bounds)
+        self.active._unfinished = False
 
     def _put_back(self) -> None:
         if self._kept is not None:

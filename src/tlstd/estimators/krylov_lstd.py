@@ -6,11 +6,18 @@ from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.estimators.base import LinearEstimator, guarded
 from tlstd.linalg.batch import Batch, vector_arrays
+from tlstd.linalg.folding import Folding
 from tlstd.linalg.krylov import Arnoldi
+from tlstd.linalg.krylov_choice import DimensionChoice, choose_dimensions
 from tlstd.linalg.krylov_stream import KrylovStream
 from tlstd.linalg.sample_operator import SampleOperator, with_ridge
 from tlstd.linalg.sample_store import Samples, SampleStore
 from tlstd.types import FloatArray, IntArray, Vector
+
+STREAM_SAMPLES = 8192
+"""Samples that ``reads="stream"`` keeps by default."""
+FOLD_DIMENSION = 32
+"""Least dimension of the space in which folded samples are known exactly; otherwise it is twice the solution's."""
 
 
 class KrylovLSTD(LinearEstimator):
@@ -26,8 +33,12 @@ class KrylovLSTD(LinearEstimator):
         Number of features d. Only features that were seen take memory.
     lambda_ : float in [0, 1]
         Trace parameter. Traces accumulate.
-    dimension : int
-        Dimension of the Krylov space.
+    dimension : "auto" or int
+        Dimension of the Krylov space. By default it is chosen by the errors for held-out data, with five folds of
+        episodes (or blocks of a stream): when weights are read, and with ``reads="stream"`` whenever samples have
+        doubled. ``choices`` has the scores. Where the data cannot tell (too few samples or episodes, ratios too uneven)
+        it is the cube root of the number of samples, at most 20, and ``choices`` says so. A given dimension is used
+        as it is.
     reads : "batch" or "stream"
         Batch: updates only store; the first read after an update solves over all samples. Stream: for a prediction at
         every step. A basis Q of the Krylov space is made at the first sample and whenever the samples have grown by a
@@ -40,6 +51,11 @@ class KrylovLSTD(LinearEstimator):
     beta : float in (0, 1), optional
         Constant weight of a new sample, for tracking; by default all samples weigh the same. Samples whose weight has
         fallen below rounding leave.
+    max_samples : int >= 2, optional
+        Number of samples that are kept. Whenever so many are there, the older half of them is *folded*: of their
+        matrix only the products with a basis of the Krylov space are kept, on which it is exact (see
+        :class:`tlstd.linalg.folding.Folding`). That bounds memory, by the samples and O(features seen · dimension).
+        By default ``"batch"`` keeps all samples and ``"stream"`` keeps ``STREAM_SAMPLES``.
     n_targets : int
         Number of reward signals. Each has its own Krylov space.
 
@@ -48,6 +64,9 @@ class KrylovLSTD(LinearEstimator):
     An update stores the sample: 4·nnz + 36 bytes for one with nnz features of value 1 on a trajectory (see
     :class:`tlstd.linalg.sample_store.SampleStore` for others). The first read after an update takes O(dimension ·
     (entries stored + features seen · dimension)); further reads are free.
+
+    Folding keeps two arrays of max(``FOLD_DIMENSION``, 2 · dimension) numbers for each feature seen and target, and
+    takes, once in max_samples/2 updates, as long as a read of that dimension.
 
     References
     ----------
@@ -70,21 +89,35 @@ class KrylovLSTD(LinearEstimator):
         n_features: int,
         *,
         lambda_: float,
-        dimension: int,
+        dimension: int | str = "auto",
         reads: str = "batch",
         ridge: float = 0.0,
         beta: float | None = None,
+        max_samples: int | None = None,
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
-        self.dimension = parameters.integer("dimension", dimension)
+        self._fixed: int | None = None
+        if isinstance(dimension, str):
+            parameters.choice("dimension", dimension, ("auto",), why=" or an integer >= 1")
+        else:
+            self._fixed = dimension = parameters.integer("dimension", dimension, why=' or "auto"')
+        self.dimension: int | str = dimension
         self.reads = parameters.choice("reads", reads, ("batch", "stream"))
         self.ridge = parameters.real("ridge", ridge, low=0.0, high=1e100)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
-        self._store = SampleStore(self.n_features, lambda_=self.lambda_, beta=self.beta, n_targets=self.n_targets)
+        self.max_samples = None if max_samples is None else parameters.integer("max_samples", max_samples, low=2)
+        self._store = SampleStore(
+            self.n_features,
+            lambda_=self.lambda_,
+            beta=self.beta,
+            n_targets=self.n_targets,
+            max_samples=STREAM_SAMPLES if self.max_samples is None and self.reads == "stream" else self.max_samples,
+            fold=Folding(self._operator, max(FOLD_DIMENSION, 2 * (self._fixed or 0))),
+        )
         self._stream = None
         if self.reads == "stream":
-            self._stream = KrylovStream(self._store, self.dimension, self._operator)
+            self._stream = KrylovStream(self._store, self._fixed, self._operator)
 
     @property
     def n_updates(self) -> int:
@@ -100,8 +133,8 @@ class KrylovLSTD(LinearEstimator):
     @property
     @guarded
     def bytes_per_sample(self) -> float:
-        """Bytes that a kept sample takes, on average."""
-        return self._store.nbytes / max(1, self._store.samples.n_kept)
+        """Bytes that a further sample takes, room at the end included: what those that are kept take, and an eighth."""
+        return 1.125 * self._store.nbytes / max(1, self._store.samples.n_kept)
 
     @guarded
     def operator(self) -> SampleOperator:
@@ -135,9 +168,42 @@ class KrylovLSTD(LinearEstimator):
             weights = self._stream.weights()
             return self._store.ids.copy(), weights
         operator = self._operator(self._store.samples)
+        dimensions = self._dimensions(operator)
         arnoldi = Arnoldi(lambda V, columns: operator.matvec(V), operator.b())
-        arnoldi.extend(self.dimension)
-        return self._store.ids.copy(), arnoldi.solutions(self.dimension)
+        arnoldi.extend(max(dimensions))
+        return self._store.ids.copy(), arnoldi.solutions(dimensions)
+
+    def _dimensions(self, operator: SampleOperator) -> list[int]:
+        """The dimension for each target."""
+        if self._fixed is not None:
+            return [self._fixed] * self.n_targets
+        self._reading = choose_dimensions(operator)
+        return [choice.dimension for choice in self._reading]
+
+    @property
+    @guarded
+    def choices(self) -> tuple[DimensionChoice, ...]:
+        """For each target what ``dimension="auto"`` has chosen, with the scores; empty for a given dimension.
+
+        ``model.choices[0].plot(axes)`` draws the curve of scores.
+        """
+        if self._fixed is not None or not self.n_updates:
+            return ()
+        if self._stream is not None:
+            self._stream.catch_up()
+            return self._stream.choices
+        if self._reading is None:
+            self._dimensions(self._operator(self._store.samples))
+        chosen: tuple[DimensionChoice, ...] = self._reading
+        return chosen
+
+    @property
+    def chosen_dimension(self) -> int | tuple[int, ...]:
+        """The dimension in use, for several targets one each; 0 before the first sample of a model that chooses."""
+        if self._fixed is not None:
+            return self._fixed
+        dimensions = tuple(choice.dimension for choice in self.choices) or (0,) * self.n_targets
+        return dimensions[0] if self.n_targets == 1 else dimensions
 
     def _predict_vector(self, x: Vector) -> FloatArray:
         if self._stream is None or self._solved is not None:

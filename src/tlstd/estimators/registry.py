@@ -25,6 +25,9 @@ ESTIMATORS: dict[str, Factory] = {
     "KrylovLSTD (stream)": lambda n_features, **options: KrylovLSTD(
         n_features, lambda_=0.7, dimension=8, reads="stream", **options
     ),
+    "KrylovLSTD (max_samples)": lambda n_features, **options: KrylovLSTD(
+        n_features, lambda_=0.7, dimension=8, max_samples=32, **options
+    ),
     "TLSTD": lambda n_features, **options: TLSTD(n_features, max(1, n_features // 2), lambda_=0.7, **options),
     "TLSTD (projected)": lambda n_features, **options: TLSTD(
         n_features, max(1, n_features // 2), lambda_=0.7, buffer_size=16, reads="projected", **options

@@ -13,6 +13,10 @@ SHORTEST_BUFFER = 8
 """Least number of samples between compressions of an estimator that reads at every step, unless the user says so."""
 
 
+MAX_BUFFER = 1 << 16
+"""Samples between compressions beyond which no machine gets to the end of one."""
+
+
 class TruncatedEstimator(LinearEstimator):
     """Base of the estimators with a rank. A subclass calls ``_truncate`` in its constructor."""
 
@@ -32,7 +36,10 @@ class TruncatedEstimator(LinearEstimator):
         self.rank = parameters.integer(
             "rank", rank, low=smallest_rank, high=self.n_features, why=" (the number of features)"
         )
-        self.buffer_size = None if buffer_size is None else parameters.integer("buffer_size", buffer_size)
+        if buffer_size is not None:
+            why = " (a read takes its third power)"
+            buffer_size = parameters.integer("buffer_size", buffer_size, high=MAX_BUFFER, why=why)
+        self.buffer_size = buffer_size
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
         self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))

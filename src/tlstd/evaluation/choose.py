@@ -11,19 +11,17 @@ import numpy as np
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
 from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.estimators.lstd import LSTD
-from tlstd.estimators.tlstd import TLSTD
 from tlstd.linalg import held_out
 from tlstd.linalg.held_out import BoolArray, Folds, Reference, Targets
+from tlstd.linalg.krylov_choice import fixed_dimension
 from tlstd.types import FloatArray, Matrix, Transitions
 
 MOST_FEATURES = 2_000
 """Features seen up to which the reference is LSTD."""
 REFERENCE_LAMBDA = 0.9
 """λ of the reference on-policy; off-policy it is 0, where ratios do not multiply."""
-REFERENCE_RANK = 100
-"""Rank of the reference with more features."""
-
 T = TypeVar("T")
 
 
@@ -94,7 +92,7 @@ def choose(
     - A return counts if what is not seen of it weighs at most 2%. Where fewer than half of the states have such a
       return (three quarters, where episodes terminate) all are *bootstrapped*: where the episode or block ends, the
       value there is that of a reference, fitted to the other folds and the same for every candidate: LSTD, or, beyond
-      2,000 features seen, t-LSTD.
+      2,000 features seen, Krylov LSTD with the dimension that it has where nothing is chosen.
     - Off-policy G_t = ρ_t (r_{t+1} + γ_{t+1} G_{t+1}) + (1 - ρ_t) v₀(x_t) with the reference's values v₀.
     - If the states, counted by their ratios and weights, are worth fewer than 100 equal ones, or come from fewer than 4
       episodes or blocks, nothing is chosen: ``value`` is ``otherwise``.
@@ -313,6 +311,7 @@ def _reference_model(training: Transitions) -> LinearEstimator:
     if seen <= MOST_FEATURES:
         model = LSTD(n, lambda_=lambda_, n_targets=training.n_targets)
     else:
-        model = TLSTD(n, min(n, REFERENCE_RANK), lambda_=lambda_, n_targets=training.n_targets)
+        dimension = fixed_dimension(len(training))
+        model = KrylovLSTD(n, lambda_=lambda_, dimension=dimension, n_targets=training.n_targets)
     model.update_many(training)
     return model

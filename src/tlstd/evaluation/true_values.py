@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tlstd import parameters
-from tlstd.domains.base import Domain
+from tlstd.domains.base import Domain, check_domain
 from tlstd.domains.policies import Policy, PolicyFunction, as_policy
 from tlstd.errors import InvalidParameterError
 from tlstd.types import FloatArray
@@ -125,6 +125,7 @@ def rollout_values(
     """
     rule, discount, horizon = _settings(domain, policy, gamma, tolerance)
     parameters.integer("n_rollouts", n_rollouts, low=2, why=", for a standard error")
+    parameters.generator("rng", rng)
     checked = domain.check_states(states)
     mean, square = np.zeros(len(checked)), np.zeros(len(checked))  # square: sum of squared deviations from the mean
     n_cut = 0
@@ -149,9 +150,10 @@ def _settings(
     domain: Domain, policy: Policy | PolicyFunction | None, gamma: float | None, tolerance: float
 ) -> tuple[Policy, float, int]:
     """Policy, discount and number of steps, checked."""
+    check_domain(domain)
     rule = domain.policy() if policy is None else as_policy(policy)
     discount = parameters.real("gamma", domain.gamma if gamma is None else gamma, low=0.0, high=1.0)
-    parameters.real("tolerance", tolerance, low=0.0, open_low=True)
+    tolerance = parameters.real("tolerance", tolerance, low=0.0, open_low=True)
     if discount == 1.0:
         if domain.continuing:
             raise InvalidParameterError(f"gamma is 1 but {domain.name} never ends: use gamma < 1")

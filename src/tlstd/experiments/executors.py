@@ -19,6 +19,7 @@ from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum
 from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing.connection import Connection, wait
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 MAX_TRIES = 3
 """How often a run is tried whose worker dies."""
+
+MAX_STARTS = 20
+"""Workers that may die one after the other before they have begun a run; then none are started any more."""
 
 PR_SET_PDEATHSIG = 1
 """Of Linux: the signal to be sent to a process when its parent dies."""
@@ -104,8 +108,10 @@ class LocalProcesses:
     """Runs in ``n_workers`` processes of this machine, each with one BLAS thread, which store the results themselves.
 
     A worker that dies (killed, out of memory) is replaced and its run tried again, up to three times; the other
-    workers do not notice. That is why the processes are our own, each with a pipe: ``ProcessPoolExecutor`` ends all
-    workers when one dies, cannot say which run was to blame, and so would repeat hours of others' work.
+    workers do not notice. A worker that dies before it has begun a run is replaced too and costs the run nothing; only
+    if twenty in a row die while they start, what the remaining workers cannot do counts as failed. That is why the
+    processes are our own, each with a pipe: ``ProcessPoolExecutor`` ends all workers when one dies, cannot say which
+    run was to blame, and so would repeat hours of others' work.
 
     Workers die with this process. They are started afresh (``spawn``), since a fork would copy the threads and locks
     of numba and BLAS in whatever state they are: a script that uses this needs ``if __name__ == "__main__":``.
@@ -126,23 +132,33 @@ class LocalProcesses:
         """Yield the outcomes as they come."""
         waiting = deque(specs)
         losses: Counter[str] = Counter()
+        lost_starts, last_end = 0, ""
         busy: list[_Worker] = []
         idle: list[_Worker] = []
         try:
             while waiting or busy:
-                while waiting and len(busy) < self.n_workers:
+                while waiting and len(busy) < self.n_workers and (idle or lost_starts < MAX_STARTS):
                     busy.append(idle.pop() if idle else _Worker(store.root))
                     busy[-1].give(waiting.popleft())
+                if not busy:
+                    yield from (Outcome(spec.key, error=_cannot_start(last_end)) for spec in waiting)
+                    return
                 heard = wait([worker.connection for worker in busy])
                 for worker in [worker for worker in busy if worker.connection in heard]:
-                    outcome = worker.outcome()
+                    said = worker.hear()
+                    if said is Said.BEGUN:
+                        lost_starts = 0
+                        continue
                     busy.remove(worker)
-                    if outcome is not None:
+                    if isinstance(said, Outcome):
                         idle.append(worker)
-                        yield outcome
+                        yield said
                         continue
                     spec = worker.spec
-                    losses[spec.key] += 1
+                    if worker.has_begun:
+                        losses[spec.key] += 1
+                    else:
+                        lost_starts, last_end = lost_starts + 1, worker.end()
                     if losses[spec.key] < MAX_TRIES:
                         waiting.appendleft(spec)
                     else:
@@ -201,6 +217,13 @@ class DaskCluster:
                 client.cancel(list(futures), force=True)
 
 
+class Said(Enum):
+    """What a worker tells its parent besides outcomes."""
+
+    BEGUN = "it has begun the run"
+    DEAD = "nothing any more"
+
+
 class _Result(NamedTuple):
     """What a task returned."""
 
@@ -213,6 +236,7 @@ class _Worker:
     """A process that runs one spec after the other, seen from its parent."""
 
     spec: RunSpec
+    has_begun: bool
 
     def __init__(self, root: Path) -> None:
         context = multiprocessing.get_context("spawn")
@@ -223,19 +247,20 @@ class _Worker:
         theirs.close()  # so that the pipe ends with the worker
 
     def give(self, spec: RunSpec) -> None:
-        """Send a run; if the worker is dead, :meth:`outcome` will tell."""
-        self.spec = spec
+        """Send a run; if the worker is dead, :meth:`hear` will tell."""
+        self.spec, self.has_begun = spec, False
         with suppress(OSError):
             self.connection.send(spec)
 
-    def outcome(self) -> Outcome | None:
-        """Return what became of the run; None if the worker has died."""
+    def hear(self) -> Outcome | Said:
+        """Return what the worker says: that it has begun the run, what became of it, or that it has died."""
         try:
-            outcome: Outcome = self.connection.recv()
+            said: Outcome | Said = self.connection.recv()
         except (EOFError, OSError):
             self.kill()
-            return None
-        return outcome
+            return Said.DEAD
+        self.has_begun = True
+        return said
 
     def kill(self) -> None:
         """End the process, whatever it does; a result is stored whole or not at all."""
@@ -251,6 +276,13 @@ class _Worker:
         return f"by signal {-code} ({signal.strsignal(-code)}; the system does that when memory is short)"
 
 
+def _cannot_start(end: str) -> str:
+    return (
+        f"{MAX_STARTS} workers in a row died before they had begun a run, at last {end}: see what they printed; a "
+        'script that runs this needs `if __name__ == "__main__":`, and --workers 0 computes in this process'
+    )
+
+
 def _serve(connection: Connection, root: Path) -> None:
     """Run what the parent sends, in a process of its own, until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -260,7 +292,9 @@ def _serve(connection: Connection, root: Path) -> None:
     store = Store(root)
     with suppress(EOFError, OSError):
         while True:
-            connection.send(_run_and_store(connection.recv(), store))
+            spec = connection.recv()
+            connection.send(Said.BEGUN)
+            connection.send(_run_and_store(spec, store))
 
 
 def _die_with_parent() -> None:

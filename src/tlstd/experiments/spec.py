@@ -102,14 +102,14 @@ class RunSpec:
             raise InvalidParameterError(f"timed is {self.timed!r}: it must be True or False")
         if not isinstance(self.settings, Settings):
             object.__setattr__(self, "settings", Settings(self.settings))
-        object.__setattr__(self, "seed", integer("seed", self.seed, low=0))
+        object.__setattr__(self, "seed", integer("seed", self.seed, low=0, high=None))
         version = integer("version", self.version, low=0)
         object.__setattr__(self, "version", version or tasks.version(self.task))
 
     @cached_property
     def key(self) -> str:
         """The first 32 hexadecimal digits of the SHA-256 of :meth:`to_json`."""
-        return hashlib.sha256(self.to_json().encode("ascii")).hexdigest()[:32]
+        return key_of(self.to_json())
 
     def plain_settings(self) -> dict[str, Any]:
         """Return the settings as dicts and lists of the caller's own."""
@@ -133,7 +133,7 @@ class RunSpec:
         try:
             values = json.loads(json_) if isinstance(json_, str) else json_
             return cls(**values)
-        except (TypeError, json.JSONDecodeError) as error:  # not an object, or other fields
+        except (TypeError, json.JSONDecodeError, RecursionError) as error:  # not an object, or other fields
             raise InvalidParameterError(
                 f"{str(json_)[:200]!r} is not a run ({error}): give task, settings, seed, and perhaps timed and version"
             ) from None
@@ -143,6 +143,11 @@ class RunSpec:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+def key_of(json_: str) -> str:
+    """The key of a run with this canonical JSON."""
+    return hashlib.sha256(json_.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _words(values: object, name: str) -> Mapping[str, Any]:

@@ -5,7 +5,8 @@ A file holds one row per run: ``run.key``, ``run.spec`` (JSON), ``run.made_with`
 Any reader of parquet can open both.
 
 The footer of a file carries the SHA-256 of its bytes (taken with the digest's own 64 characters as zeros), checked
-before anything else is read: a parquet reader given damaged bytes may do worse than raise.
+before anything else is read: a parquet reader given damaged bytes may do worse than raise. The key is the hash of the
+spec, so that a run cannot pass for another one, whatever its file is called.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tlstd
+from tlstd.container import replaceable, sync_folder
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError, TlstdError
-from tlstd.experiments.spec import RunSpec
+from tlstd.experiments.spec import RunSpec, key_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,7 +72,8 @@ class Store:
 
     Several processes and commands may use a folder at once. A file is written beside its place, synced, and linked to
     its name if that is free: the first to store a run wins, and a crash leaves nothing half-written. A file that is
-    damaged nevertheless is renamed to ``*.damaged`` with a warning, and its run counts as missing.
+    damaged nevertheless, or holds another run than its name says, is renamed to ``*.damaged`` with a warning, and its
+    run counts as missing.
 
     Parameters
     ----------
@@ -79,8 +82,8 @@ class Store:
     bundles : paths, optional
         Files made by :meth:`pack`, read for what the folder does not have, never written. They are loaded at once.
 
-    Cost: asking for a run reads its file (a few kB) and its digest, not its columns. Reading takes about 0.5 ms per
-    file, and some µs per run of a bundle.
+    Cost: reading takes about 0.5 ms per file, and some µs per run of a bundle. Asking for a run again reads its file
+    (a few kB) and its digest, not its columns.
 
     Example
     -------
@@ -98,6 +101,7 @@ class Store:
 
     def __init__(self, root: str | Path, bundles: Sequence[str | Path] = ()) -> None:
         self.root = Path(root)
+        self._known: dict[str, str] = {}  # digests of files that hold the run of their name
         self._bundled: dict[str, tuple[pl.DataFrame, int]] = {}
         for path in map(Path, bundles):
             frame = _bundle(path)
@@ -105,7 +109,7 @@ class Store:
                 self._bundled.setdefault(key, (frame, row))
 
     def has(self, key: str) -> bool:
-        """Tell whether the run is stored, and its file sound."""
+        """Tell whether the run is stored, in a file that is sound and holds no other run."""
         return self._bytes(key) is not None or key in self._bundled
 
     def keys(self) -> set[str]:
@@ -169,7 +173,8 @@ class Store:
                         "pack them into separate bundles"
                     )
         rows = [frame.select(name for name in frame.columns if name in types) for frame in frames]
-        _put(Path(path), _to_bytes(pl.concat(rows, how="diagonal_relaxed"), level=19), replace=True)
+        target, _ = replaceable(path)
+        _put(Path(target), _to_bytes(pl.concat(rows, how="diagonal_relaxed"), level=19), replace=True)
 
     def remove_leftovers(self) -> None:
         """Delete what writers killed more than an hour ago have left half-written."""
@@ -182,17 +187,22 @@ class Store:
         return self.root / f"{key}.parquet"
 
     def _bytes(self, key: str) -> bytes | None:
-        """The content of a run's file; None if it is not there or damaged."""
+        """The content of a run's file; None if it is not there, damaged, or another run's."""
         path = self._path(key)
         try:
             data = path.read_bytes()
         except FileNotFoundError:
             return None
-        if _is_sound(data):
+        digest = _digest(data)
+        if digest is not None and self._known.get(key) == digest:
+            return data
+        problem = "is damaged" if digest is None else _misplaced(key, data)
+        if not problem and digest is not None:
+            self._known[key] = digest
             return data
         with suppress(OSError):
             os.replace(path, path.with_name(f"{key}-{secrets.token_hex(4)}.damaged"))
-        warnings.warn(f"{path} is damaged and was renamed to *.damaged: its run counts as missing", stacklevel=3)
+        warnings.warn(f"{path} {problem} and was renamed to *.damaged: its run counts as missing", stacklevel=3)
         return None
 
     def _row(self, key: str) -> tuple[pl.DataFrame, int]:
@@ -239,14 +249,29 @@ def _run(frame: pl.DataFrame, row: int) -> Run:
     for name in frame.columns:
         values = None if name.startswith(OWN) else frame[name][row]
         if values is not None:  # other runs of the bundle have this column
+            if values.null_count():
+                raise StateError(f"the run {frame[OWN + 'key'][row]} has gaps in its column {name!r}: run it again")
             array = values.to_numpy()
             columns[name] = array.astype(str) if array.dtype.hasobject else array
+    if len({len(array) for array in columns.values()}) != 1:
+        raise StateError(f"the run {frame[OWN + 'key'][row]} has no columns, or of several lengths: run it again")
     return Run(
         RunSpec.from_json(frame[OWN + "spec"][row]),
         columns,
         frame[OWN + "seconds"][row],
-        json.loads(frame[OWN + "made_with"][row]),
+        _words(frame[OWN + "made_with"][row]),
     )
+
+
+def _words(text: str) -> dict[str, str]:
+    """A JSON object of words."""
+    try:
+        words = json.loads(text)
+    except (ValueError, RecursionError):
+        words = None
+    if not isinstance(words, dict) or not all(isinstance(word, str) for word in words.values()):
+        raise StateError(f"a run was made with {text[:80]!r}, which says no versions: run it again")
+    return words
 
 
 def _checked(columns: Mapping[str, ArrayLike]) -> dict[str, NDArray[Any]]:
@@ -284,17 +309,43 @@ def _to_bytes(frame: pl.DataFrame, level: int = 3) -> bytes:
     return data[:start] + hashlib.sha256(data).hexdigest().encode() + data[start + len(_ZEROS) :]
 
 
-def _is_sound(data: bytes) -> bool:
-    """Whether the bytes are those that were written."""
+def _digest(data: bytes) -> str | None:
+    """The digest in a file, if its bytes are those that were written."""
     start = data.rfind(_MARK) + len(_MARK)
     end = start + len(_ZEROS)
-    return hashlib.sha256(data[:start] + _ZEROS + data[end:]).hexdigest().encode() == data[start:end]
+    digest = hashlib.sha256(data[:start] + _ZEROS + data[end:]).hexdigest()
+    return digest if digest.encode() == data[start:end] else None
 
 
 def _from_bytes(data: bytes) -> pl.DataFrame:
+    """The rows of a file whose digest is right; raises StateError unless each is a run under its own key."""
     import polars as pl
 
-    return pl.read_parquet(io.BytesIO(data))
+    try:
+        frame = pl.read_parquet(io.BytesIO(data))
+    except (Exception, pl.exceptions.PanicException) as error:
+        raise StateError("is not a table of parquet") from error
+    own = {OWN + "key": pl.String, OWN + "spec": pl.String, OWN + "made_with": pl.String, OWN + "seconds": pl.Float64}
+    kept = (pl.Boolean, pl.Int64, pl.Float32, pl.Float64, pl.String)
+    for name, wanted in own.items():
+        if frame.schema.get(name) != wanted or frame[name].null_count():
+            raise StateError(f"has no column {name!r} of type {wanted}, or gaps in it")
+    for name, dtype in frame.schema.items():
+        if name not in own and not (isinstance(dtype, pl.List) and dtype.inner in kept):
+            raise StateError(f"has a column {name!r} of type {dtype}, which no run has")
+    for key, spec in zip(frame[OWN + "key"], frame[OWN + "spec"], strict=True):
+        if key_of(spec) != key:
+            raise StateError(f"has under the key {key[:40]!r} another run, that of {spec[:200]!r}")
+    return frame
+
+
+def _misplaced(key: str, data: bytes) -> str:
+    """What is wrong with the file of a run whose digest is right; nothing if it holds that run."""
+    try:
+        frame = _from_bytes(data)
+    except StateError as error:
+        return str(error)
+    return "" if frame[OWN + "key"].to_list() == [key] else "holds another run than its name says"
 
 
 def _bundle(path: Path) -> pl.DataFrame:
@@ -304,9 +355,12 @@ def _bundle(path: Path) -> pl.DataFrame:
             f"there is no bundle {path}: name a file made by `tlstd reproduce --pack` or Store.pack"
         )
     data = path.read_bytes()
-    if not _is_sound(data):
+    if _digest(data) is None:
         raise StateError(f"{path} is damaged, or not a bundle: fetch or pack it again, or leave it out")
-    return _from_bytes(data)
+    try:
+        return _from_bytes(data)
+    except StateError as error:
+        raise StateError(f"{path} {error}: fetch or pack it again, or leave it out") from error
 
 
 def _put(path: Path, data: bytes, *, replace: bool) -> bool:
@@ -322,12 +376,7 @@ def _put(path: Path, data: bytes, *, replace: bool) -> bool:
     finally:
         with suppress(OSError):
             temporary.unlink()
-    with suppress(OSError):  # some systems cannot open a folder
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    sync_folder(path.parent)
     return written
 
 

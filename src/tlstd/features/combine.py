@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.types import FloatArray, IntArray, Matrix, SparseVector, Vector
+from tlstd.validation import as_array, as_real
 
 
 class FeatureMap(Protocol):
@@ -64,14 +65,18 @@ class Concatenate:
     """
 
     def __init__(self, maps: Sequence[FeatureMap | tuple[FeatureMap, Sequence[int]]]) -> None:
-        self.maps: tuple[tuple[FeatureMap, IntArray | None], ...] = tuple(_with_columns(part) for part in maps)
+        try:
+            parts = iter(maps)
+        except TypeError as error:
+            raise InvalidParameterError(f"maps is {maps!r}: pass a list of feature maps") from error
+        self.maps: tuple[tuple[FeatureMap, IntArray | None], ...] = tuple(_with_columns(part) for part in parts)
         if not self.maps:
             raise InvalidParameterError("maps is empty: pass at least one feature map")
         self.n_features = _checked_size(sum(m.n_features for m, _ in self.maps), "the maps together")
 
     def encode(self, state: ArrayLike) -> Vector:
         """Features of one state (D,): a SparseVector if any map is sparse, else a dense (n_features,)."""
-        array = np.asarray(state, dtype=np.float64)
+        array = as_real(state, "the state")
         if array.ndim != 1:
             raise InvalidInputError(f"the state has shape {array.shape}: pass (D,), or use encode_many")
         parts = [m.encode(_seen(array, columns)) for m, columns in self.maps]
@@ -85,7 +90,7 @@ class Concatenate:
 
     def encode_many(self, states: ArrayLike) -> Matrix:
         """Features of states (N, D), (N, n_features): a canonical csr_array if any map is sparse, else dense."""
-        array = np.asarray(states, dtype=np.float64)
+        array = as_real(states, "states")
         if array.ndim != 2:
             raise InvalidInputError(f"states have shape {array.shape}: pass (N, D)")
         parts = [m.encode_many(_seen(array, columns)) for m, columns in self.maps]
@@ -135,7 +140,7 @@ class StateAction:
     """
 
     def __init__(self, features: FeatureMap, n_actions: int) -> None:
-        _check_map(features)
+        check_map(features)
         self.features = features
         self.n_actions = parameters.integer("n_actions", n_actions)
         self.n_features = _checked_size(self.n_actions * features.n_features, f"n_actions={n_actions!r}")
@@ -159,7 +164,8 @@ class StateAction:
         return f"StateAction({self.features!r}, {self.n_actions} actions: {self.n_features} features)"
 
 
-def _check_map(value: object) -> None:
+def check_map(value: object) -> None:
+    """Raise unless it is a feature map."""
     missing = [name for name in ("n_features", "encode", "encode_many") if not hasattr(value, name)]
     if missing:
         raise InvalidParameterError(
@@ -170,13 +176,16 @@ def _check_map(value: object) -> None:
 def _with_columns(part: FeatureMap | tuple[FeatureMap, Sequence[int]]) -> tuple[FeatureMap, IntArray | None]:
     """Split what was passed for one map into the map and its columns, None for all of them."""
     if not isinstance(part, tuple):
-        _check_map(part)
+        check_map(part)
         return part, None
     if len(part) != 2:
         raise InvalidParameterError(f"maps contains a tuple of {len(part)}: pass a map, or a pair (map, columns)")
     features, columns = part
-    _check_map(features)
-    index = np.array(columns)
+    check_map(features)
+    try:
+        index = as_array(columns, "columns")
+    except InvalidInputError as error:
+        raise InvalidParameterError(str(error)) from error
     if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu" or index.min() < 0:
         raise InvalidParameterError(f"columns are {columns!r}: pass a sequence of integers >= 0, e.g. [0, 1]")
     return features, index.astype(np.int64)
@@ -202,7 +211,7 @@ def _seen(states: FloatArray, columns: IntArray | None) -> FloatArray:
 
 
 def _as_actions(actions: ArrayLike, n: int, n_actions: int) -> IntArray:
-    array = np.asarray(actions)
+    array = as_array(actions, "actions")
     if array.shape != (n,):
         raise InvalidInputError(f"actions have shape {array.shape}: pass one for each of {n} states")
     if n and array.dtype.kind not in "iu":

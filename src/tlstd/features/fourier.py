@@ -86,7 +86,7 @@ class Fourier:
         if max_coupling is not None:
             coupling = parameters.integer("max_coupling", max_coupling, high=coupling, why=", the number of dimensions")
         self.max_coupling = None if max_coupling is None else coupling
-        self.bias = bool(bias)
+        self.bias = parameters.flag("bias", bias)
         count = _count(self.order, coupling)
         if count > MAX_FEATURES:
             raise CapacityError(

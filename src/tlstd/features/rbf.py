@@ -13,7 +13,7 @@ from tlstd import parameters
 from tlstd.errors import InvalidParameterError
 from tlstd.features.states import as_box, as_counts, as_state, as_states
 from tlstd.types import FloatArray
-from tlstd.validation import locked
+from tlstd.validation import as_real, locked
 
 
 class RBF:
@@ -80,7 +80,7 @@ class RBF:
         self.low, self.high = as_box(low, high)
         self.grid = as_counts("grid", grid, self.low.size, low=2, why=" (both edges have centres)")
         self.width = _width(width, self.low.size)
-        self.bias = bool(bias)
+        self.bias = parameters.flag("bias", bias)
         self.convention = parameters.choice(
             "convention", convention, ("paper", "gaussian"), why=" (without or with ½ in the exponent)"
         )
@@ -118,7 +118,7 @@ class RBF:
 
 
 def _width(value: float | Sequence[float], n_dimensions: int) -> FloatArray:
-    width = np.array(value, dtype=np.float64)
+    width = as_real(value, "width", InvalidParameterError).copy()
     if width.ndim == 0:
         width = np.full(n_dimensions, width)
     if width.shape != (n_dimensions,) or not (np.isfinite(width) & (width > 0.0)).all():

@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.types import FloatArray
-from tlstd.validation import locked
+from tlstd.validation import as_real, locked
 
 
 def as_box(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return read-only copies of the corners (D,), checked."""
-    bottom, top = np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
+    bottom, top = (
+        as_real(corner, name, InvalidParameterError).copy() for corner, name in ((low, "low"), (high, "high"))
+    )
     if bottom.ndim != 1 or bottom.size == 0 or bottom.shape != top.shape:
         raise InvalidParameterError(f"low and high have shapes {bottom.shape} and {top.shape}: pass (D,) for both")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -33,7 +35,7 @@ def as_counts(
 ) -> tuple[int, ...]:
     """Return ``value``, one integer >= ``low`` for all dimensions or one for each, as one for each."""
     remedy = f"{why}, or {n_dimensions} of them"
-    if not isinstance(value, (Sequence, np.ndarray)):
+    if not isinstance(value, (Sequence, np.ndarray)) or getattr(value, "shape", None) == ():
         return (parameters.integer(name, value, low=low, why=remedy),) * n_dimensions
     if len(value) != n_dimensions:
         raise InvalidParameterError(f"{name} is {value!r}: it must be an integer >= {low}{remedy}")
@@ -42,7 +44,7 @@ def as_counts(
 
 def as_state(state: ArrayLike, n_dimensions: int) -> FloatArray:
     """Return one state (D,) as states (1, D); whether it is a number is for :func:`as_states` to say."""
-    array = np.asarray(state, dtype=np.float64)
+    array = as_real(state, "the state")
     if array.shape != (n_dimensions,):
         raise InvalidInputError(f"the state has shape {array.shape}: pass ({n_dimensions},), or use encode_many")
     return array[None]
@@ -50,7 +52,7 @@ def as_state(state: ArrayLike, n_dimensions: int) -> FloatArray:
 
 def as_states(states: ArrayLike, n_dimensions: int, *, with_nan: bool = False) -> FloatArray:
     """Return states as an array (N, D). ``with_nan`` leaves it to the caller to find those that are not a number."""
-    array = np.asarray(states, dtype=np.float64)
+    array = as_real(states, "states")
     if array.ndim != 2 or array.shape[1] != n_dimensions:
         raise InvalidInputError(f"states have shape {array.shape}: pass (N, {n_dimensions})")
     if not with_nan and np.isnan(array).any():

@@ -101,7 +101,7 @@ class TileCoder:
         self.low, self.high = as_box(low, high)
         self.tiles = as_counts("tiles", tiles, self.low.size)
         self.tilings = parameters.integer("tilings", tilings)
-        self.bias = bool(bias)
+        self.bias = parameters.flag("bias", bias)
         self.hash_size = None if hash_size is None else parameters.integer("hash_size", hash_size, high=2**63 - 2)
         self.n_active = self.tilings + self.bias
         if self.hash_size is None:

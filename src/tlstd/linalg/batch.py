@@ -37,7 +37,7 @@ class Batch:
         else:
             x, x_next = _one_row(t.x), _one_row(t.x_next)
         zero = np.zeros(1, dtype=np.int64)
-        reward = np.reshape(t.reward, (1, -1)).astype(np.float64, copy=False)
+        reward = np.array([[t.reward]]) if isinstance(t.reward, float) else t.reward[None, :]
         numbers = np.array([t.discount, t.trace_discount, t.rho])
         return cls(x, zero, x_next, zero, reward, numbers[:1], numbers[1:2], numbers[2:])
 

@@ -289,12 +289,13 @@ def group_errors(
     array([[0., 1.],
            [1., 1.]])
     """
+    errors = np.empty((n_groups, predictions.shape[1]))
     used = weights > 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = weights[used, None] * (predictions[used] - targets[used, None]) ** 2
-    squares[np.isnan(squares)] = np.inf
-    errors = np.zeros((n_groups, predictions.shape[1]))
-    np.add.at(errors, group[used], squares)
+    for c in range(predictions.shape[1]):
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.where(used, weights * (predictions[:, c] - targets) ** 2, 0.0)
+        squares[np.isnan(squares)] = np.inf
+        errors[:, c] = np.bincount(group, squares, n_groups)
     return errors
 
 

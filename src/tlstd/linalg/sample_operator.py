@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +19,7 @@ from tlstd.linalg.sample_store import Chunk, Samples
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray
 
-_WIDTH = 8  # columns that a compiled loop takes at once
-_WIDTHS = tuple((0,) * k for k in range(_WIDTH + 1))
+_WIDTHS = (8, 5, 2, 1)  # numbers of columns for which there is a compiled loop: each takes seconds to compile
 
 Masks = tuple[NDArray[np.int16], NDArray[np.int16], FloatArray, NDArray[np.bool_]]
 
@@ -39,24 +40,15 @@ class HeldOut:
     cut: NDArray[np.bool_]
 
 
-class OldPart(NamedTuple):
-    """What is left of samples that have left: A_old ≈ ``left`` ``right``ᵀ and b_old, sums with weights as of now.
-
-    The arrays have a row for each of the first n₀ <= n features.
-    """
-
-    left: FloatArray
-    right: FloatArray
-    b: FloatArray
-
-
 class SampleOperator:
     """A = Σ ω_t z_t d_tᵀ and b = Σ ω_t z_t r_{t+1} over the features seen, as products (see the kernels' header).
 
     The weights ω_t are 1/T, or β(1-β)^{T-1-t}. It is a snapshot: later samples do not change it. Sums are taken in a
-    fixed order, so that a product is a function of the samples to the bit.
+    fixed order, so that a product is a function of the samples to the bit. What is kept of samples that were folded
+    (``samples.old``) is added with the weight that these have now, in every fold's system.
 
-    A product with k vectors takes one pass over the entries of the samples, O(k·entries), and memory O(k·n).
+    A product with k vectors takes one pass over the entries of the samples, O(k·entries), and memory O(k·(n + N)), for
+    dense rows O(k·n); with m vectors in the basis of an old part O(k·m·n) time more.
 
     Parameters
     ----------
@@ -66,11 +58,9 @@ class SampleOperator:
     folds : HeldOut, optional
         Makes the products of several systems in one pass: ``systems`` says for each column of a product in which
         fold's system it is taken; -1 is the system in which nothing is held out (but traces are cut). Each is
-        scaled so that its samples weigh as much as all of them.
+        scaled so that its samples weigh as much as all of them, those in the old part included.
     shift : (n,) array, optional
         A diagonal that is added to A, for ridge regression.
-    old : OldPart, optional
-        What is added to A and b for samples that have left.
 
     Example
     -------
@@ -94,10 +84,10 @@ class SampleOperator:
         n_targets: int = 1,
         folds: HeldOut | None = None,
         shift: FloatArray | None = None,
-        old: OldPart | None = None,
     ) -> None:
         self.samples, self.lambda_, self.beta, self.n_targets = samples, lambda_, beta, n_targets
-        self.folds, self.shift, self.old = folds, shift, old
+        self.folds, self.shift = folds, shift
+        self._old_scale, self._old_weight = self._weigh_old()
         size = min(samples.chunk_size, samples.n_kept)
         self._ones = np.ones(size)
         self._weights = self._all_weights(np.full(size, 1.0 / max(1, samples.n_samples)))
@@ -110,6 +100,11 @@ class SampleOperator:
         other = copy(self)
         other.shift = shift
         return other
+
+    def held_out(self, folds: HeldOut) -> SampleOperator:
+        """The systems of several folds, with the same diagonal."""
+        more: dict[str, Any] = {"beta": self.beta, "n_targets": self.n_targets, "shift": self.shift}
+        return SampleOperator(self.samples, lambda_=self.lambda_, folds=folds, **more)
 
     @property
     def n(self) -> int:
@@ -130,6 +125,16 @@ class SampleOperator:
         oldest = [samples.n_kept - 1 - c * samples.chunk_size for c in range(len(counts))]
         ages = (first - np.arange(float(count)) for first, count in zip(oldest, counts, strict=True))
         return [self.beta * (1.0 - self.beta) ** age for age in ages]
+
+    def _weigh_old(self) -> tuple[float, float]:
+        """By what an old part is multiplied, and the sum of its samples' weights."""
+        samples, beta = self.samples, self.beta
+        if samples.old is None:
+            return 0.0, 0.0
+        if beta is None:
+            return samples.n_left / samples.n_samples, samples.n_left / samples.n_samples
+        scale = (1.0 - beta) ** samples.n_kept
+        return scale, scale - (1.0 - beta) ** samples.n_samples
 
     # --- products ---------------------------------------------------------------------------------------------------
 
@@ -152,24 +157,36 @@ class SampleOperator:
         k = columns.shape[1]
         out, carry = np.zeros((self.n, k)), np.zeros(k)
         masks = self._masks(systems, k)
+        n_chunks = len(self.samples.chunks)
+        # Dense rows stay in a cache from their gather to their scatter. Sparse ones do not, but V does while all are
+        # gathered, and then the result while all are scattered.
+        together = 1 if self.samples.is_dense else max(1, n_chunks)
         with self._threads():
-            for c in range(len(self.samples.chunks) - 1, -1, -1):
-                chunk, count = self.samples.chunks[c], self.samples.count(c)
-                P = self._gather(chunk, count, columns)
-                D = np.empty((count, k))
-                kernels.differences(P, chunk.row[:count], chunk.next_row, chunk.discounts, D)
-                if values is not None:
-                    start = c * self.samples.chunk_size
-                    values[start : start + count] = P[chunk.row[:count]]
-                self._follow_back(c, D, masks, carry)
-                self._scatter(chunk, chunk.row[:count], D, out)
+            for stop in range(n_chunks, 0, -together):
+                group = range(max(0, stop - together), stop)
+                brought = {c: self._differences(c, columns, values) for c in group}
+                for c in reversed(group):
+                    chunk, D = self.samples.chunks[c], brought[c]
+                    self._follow_back(c, D, masks, carry)
+                    self._scatter(chunk, chunk.row[: D.shape[0]], D, out)
             self._add_border(carry, out)
-            if self.old is not None:
-                rows = self.old.left.shape[0]
-                out[:rows] += self.old.left @ (self.old.right.T @ columns[:rows])
+            if self.samples.old is not None:
+                self._add_old(self.samples.old.left, self.samples.old.right, columns, masks, out)
         if self.shift is not None:
             out += self.shift[:, None] * columns
         return out[:, 0] if V.ndim == 1 else out
+
+    def values(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """x_tᵀV and x_{t+1}ᵀV (0 after a termination) of every kept sample, (N, k) each, for V (n, k)."""
+        samples, columns = self.samples, self._columns(V)
+        on_x, on_next = (np.zeros((samples.n_kept, columns.shape[1])) for _ in range(2))
+        with self._threads():
+            for c, chunk in enumerate(samples.chunks):
+                count, start = samples.count(c), c * samples.chunk_size
+                P, next_row = self._gather(chunk, count, columns), chunk.next_row[:count]
+                on_x[start : start + count] = P[chunk.row[:count]]
+                on_next[start : start + count] = np.where(next_row[:, None] >= 0, P[next_row], 0.0)
+        return on_x, on_next
 
     def rmatvec(self, H: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None) -> FloatArray:
         """Aᵀ H for a vector (n,) or the columns of (n, k)."""
@@ -200,9 +217,8 @@ class SampleOperator:
                     C,
                 )
                 self._scatter(chunk, np.arange(P.shape[0], dtype=np.int32), C, out)
-            if self.old is not None:
-                rows = self.old.left.shape[0]
-                out[:rows] += self.old.right @ (self.old.left.T @ columns[:rows])
+            if self.samples.old is not None:
+                self._add_old(self.samples.old.right, self.samples.old.left, columns, masks, out)
         if self.shift is not None:
             out += self.shift[:, None] * columns
         return out[:, 0] if H.ndim == 1 else out
@@ -211,17 +227,29 @@ class SampleOperator:
         """The right-hand sides (n, n_targets); with ``systems`` (n, n_targets·k), those of one target together."""
         copies = 1 if systems is None else systems.size
         k = self.n_targets * copies
-        out, carry = np.zeros((self.n, k)), np.zeros(k)
         masks = self._masks(None if systems is None else np.tile(systems, self.n_targets), k)
+        rewards = (np.repeat(chunk.rewards, copies, axis=1) for chunk in reversed(self.samples.chunks))
+        out = self._weighted_traces(rewards, k, masks)
+        old = self.samples.old
+        if old is not None:
+            out[: old.b.shape[0]] += self._old_scales(masks) * np.repeat(old.b, copies, axis=1)
+        return out
+
+    def sum_of_traces(self) -> FloatArray:
+        """Σ ω_t z_t over the kept samples, (n,): b of a reward that is always 1."""
+        ones = (self._ones[:, None] for _ in self.samples.chunks)
+        return self._weighted_traces(ones, 1, self._masks(None, 1))[:, 0]
+
+    def _weighted_traces(self, factors: Iterable[FloatArray], k: int, masks: Masks) -> FloatArray:
+        """Σ ω_t z_t times row t of the factors (k columns), which are given chunk by chunk, the last one first."""
+        out, carry = np.zeros((self.n, k)), np.zeros(k)
         with self._threads():
-            for c in range(len(self.samples.chunks) - 1, -1, -1):
+            for c, factor in zip(range(len(self.samples.chunks) - 1, -1, -1), factors, strict=True):
                 chunk, count = self.samples.chunks[c], self.samples.count(c)
-                D = np.repeat(chunk.rewards[:count], copies, axis=1)
+                D = factor[:count].copy()
                 self._follow_back(c, D, masks, carry)
                 self._scatter(chunk, chunk.row[:count], D, out)
             self._add_border(carry, out)
-        if self.old is not None:
-            out[: self.old.b.shape[0]] += np.repeat(self.old.b, copies, axis=1)
         return out
 
     def toarray(self) -> FloatArray:
@@ -230,7 +258,7 @@ class SampleOperator:
 
     def _threads(self) -> AbstractContextManager[Any]:
         """One BLAS thread, if BLAS is used at all."""
-        return one_thread() if self.samples.is_dense or self.old is not None else nullcontext()
+        return one_thread() if self.samples.is_dense or self.samples.old is not None else nullcontext()
 
     # --- their parts ------------------------------------------------------------------------------------------------
 
@@ -247,9 +275,19 @@ class SampleOperator:
             products: FloatArray = chunk.X[:n_rows] @ V
             return products
         P = np.empty((n_rows, V.shape[1]))
-        for first in range(0, V.shape[1], _WIDTH):
-            kernels.gather(chunk.ptr, chunk.pos, chunk.val, V, first, _WIDTHS[min(_WIDTH, V.shape[1] - first)], P)
+        for first, width in _column_blocks(V.shape[1]):
+            kernels.gather(chunk.ptr, chunk.pos, chunk.val, V, first, width, P)
         return P
+
+    def _differences(self, c: int, V: FloatArray, values: FloatArray | None) -> FloatArray:
+        """d_tᵀV of the samples of chunk ``c``; x_tᵀV goes to ``values`` if there are any."""
+        chunk, count, start = self.samples.chunks[c], self.samples.count(c), c * self.samples.chunk_size
+        P = self._gather(chunk, count, V)
+        if values is not None:
+            values[start : start + count] = P[chunk.row[:count]]
+        D = np.empty((count, V.shape[1]))
+        kernels.differences(P, chunk.row[:count], chunk.next_row, chunk.discounts, D)
+        return D
 
     def _scatter(self, chunk: Chunk, rows: NDArray[np.int32], S: FloatArray, out: FloatArray) -> None:
         """Add Σ_i x_{rows[i]} S[i] to ``out``, in place."""
@@ -261,8 +299,7 @@ class SampleOperator:
                 coefficients[rows] = S
             out += chunk.X[:n_rows].T @ coefficients
             return
-        for first in range(0, S.shape[1], _WIDTH):
-            width = _WIDTHS[min(_WIDTH, S.shape[1] - first)]
+        for first, width in _column_blocks(S.shape[1]):
             kernels.scatter(chunk.ptr, chunk.pos, chunk.val, rows, S, first, width, out)
 
     def _follow_back(self, c: int, D: FloatArray, masks: Masks, carry: FloatArray) -> None:
@@ -277,6 +314,23 @@ class SampleOperator:
         if border.size:
             out[: border.size] += border[:, None] * carry
 
+    def _add_old(self, left: FloatArray, right: FloatArray, V: FloatArray, masks: Masks, out: FloatArray) -> None:
+        """Add what samples that were folded contribute, (left rightᵀ + τ (I - QQᵀ)) V; in place."""
+        old = self.samples.old
+        assert old is not None
+        rows = old.right.shape[0]
+        coordinates = right.T @ V[:rows]
+        part = left @ coordinates
+        if old.beyond > 0.0:
+            part += old.beyond * V[:rows]
+            part -= old.right @ (old.beyond * (coordinates if right is old.right else old.right.T @ V[:rows]))
+        out[:rows] += self._old_scales(masks) * part
+
+    def _old_scales(self, masks: Masks) -> float | FloatArray:
+        """By what the old part is multiplied in each column."""
+        scales = masks[2]
+        return self._old_scale * scales if scales.size else self._old_scale
+
     def _masks(self, systems: NDArray[np.integer[Any]] | None, k: int) -> Masks:
         """What the kernels take, for all samples."""
         no_fold, no_cut = np.zeros(0, dtype=np.int16), np.zeros(0, dtype=np.bool_)
@@ -287,7 +341,7 @@ class SampleOperator:
         if self.folds is None or systems is None:
             return no_fold, no_fold, np.zeros(0), no_cut
         numbers = np.asarray(systems, dtype=np.int16)
-        total = self._fold_weights.sum()
+        total = self._fold_weights.sum() + self._old_weight
         held_out = np.array([self._fold_weights[f] if f >= 0 else 0.0 for f in numbers])
         scales = total / np.where(held_out < total, total - held_out, total)
         return self._fold, numbers, scales, self.folds.cut
@@ -309,10 +363,10 @@ class SampleOperator:
         weights = np.concatenate([np.zeros(0), *self._weights])
         return np.bincount(folds.fold, weights=weights).astype(np.float64, copy=False)
 
-    # --- ridge ------------------------------------------------------------------------------------------------------
+    # --- what else is known of the samples --------------------------------------------------------------------------
 
     def mean_square(self) -> float:
-        """The (weighted) mean of ‖x_t‖² over the kept samples."""
+        """The (weighted) mean of ‖x_t‖²."""
         total = weight = 0.0
         for c, chunk in enumerate(self.samples.chunks):
             count = self.samples.count(c)
@@ -324,28 +378,44 @@ class SampleOperator:
                 kernels.row_squares(chunk.ptr, chunk.val, rows, squares)
             total += float(weights @ squares)
             weight += float(weights.sum())
+        if self.samples.old is not None:
+            total += self._old_weight * self.samples.old.square
+            weight += self._old_weight
         return total / weight if weight > 0.0 else 0.0
 
-    def constant_features(self) -> NDArray[np.bool_]:
-        """Which features have one and the same value, not 0, in every kept x_t."""
+    def constant_features(self) -> FloatArray:
+        """The value that each feature has in every x_t, or 0 if they differ, (n,)."""
         samples = self.samples
         if not samples.n_kept:
-            return np.zeros(self.n, dtype=np.bool_)
+            return np.zeros(self.n)
         first = samples.chunks[0]
         reference, counts = np.zeros((self.n, 1)), np.zeros(self.n, dtype=np.int64)
-        self._scatter(first, first.row[:1], np.ones((1, 1)), reference)
+        if samples.old is None:
+            self._scatter(first, first.row[:1], np.ones((1, 1)), reference)
+        else:
+            reference[: samples.old.constant.size, 0] = samples.old.constant
         for c, chunk in enumerate(samples.chunks):
             rows = chunk.row[: samples.count(c)]
             if chunk.X is not None:
                 counts += (chunk.X[rows] == reference[:, 0]).sum(axis=0)
             else:
                 kernels.count_equal(chunk.ptr, chunk.pos, chunk.val, rows, reference[:, 0], counts)
-        constant: NDArray[np.bool_] = (counts == samples.n_kept) & (reference[:, 0] != 0.0)
-        return constant
+        return np.where(counts == samples.n_kept, reference[:, 0], 0.0)
+
+
+@cache
+def _column_blocks(k: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """k columns cut into blocks of ``_WIDTHS``: where each begins, and a tuple as long as it is wide."""
+    blocks, first = [], 0
+    while first < k:
+        width = next(width for width in _WIDTHS if width <= k - first)
+        blocks.append((first, (0,) * width))
+        first += width
+    return tuple(blocks)
 
 
 def with_ridge(operator: SampleOperator, ridge: float) -> SampleOperator:
     """The operator A + ηD, η = ``ridge`` times the mean ‖x‖², D the identity but 0 for features that are constant."""
     if ridge == 0.0:
         return operator
-    return operator.shifted(ridge_diagonal(ridge, operator.mean_square(), operator.constant_features()))
+    return operator.shifted(ridge_diagonal(ridge, operator.mean_square(), operator.constant_features() != 0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil, log1p
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -30,6 +31,7 @@ NEGLIGIBLE = 2.0**-60
 
 _AT_ONCE = 1 << 12  # entries that are copied and looked up together, about: they stay in a cache
 _MAX_INT32 = (1 << 31) - 1
+_LARGEST = float(np.finfo(np.float64).max)
 _NO_ROW = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
@@ -101,8 +103,8 @@ class Chunk:
 
 
 def _roomy(needed: int, size: int) -> int:
-    """A new size that leaves an eighth of the old one over."""
-    return max(needed, size + size // 8 + 16)
+    """A new size that leaves a sixteenth of the old one over."""
+    return max(needed, size + size // 16 + 16)
 
 
 def _resized(array: NDArray[Number], size: int) -> NDArray[Number]:
@@ -113,6 +115,31 @@ def _resized(array: NDArray[Number], size: int) -> NDArray[Number]:
     kept = min(size, array.shape[0])
     copy[:kept] = array[:kept]
     return copy
+
+
+class OldPart(NamedTuple):
+    """What is kept of the system of samples that have left, over the n₀ features that were seen when the last did.
+
+    A_old ≈ ``left`` ``right``ᵀ + ``beyond`` (I - ``right`` ``right``ᵀ). Everything is weighted as the samples were when
+    the last of them was the newest.
+    """
+
+    left: FloatArray
+    """A_old ``right``, (n₀, k)."""
+    right: FloatArray
+    """An orthonormal basis Q of the space in which A_old is known, (n₀, k)."""
+    beyond: float
+    """What A_old is taken for outside of it, as a multiple of the identity."""
+    b: FloatArray
+    """(n₀, n_targets), exact."""
+    square: float
+    """Mean of ‖x‖², exact."""
+    constant: FloatArray
+    """The value that a feature had in every x, or 0 if they differed, (n₀,)."""
+
+
+Fold: TypeAlias = "Callable[[Samples, int], OldPart]"
+"""``fold(samples, n_chunks)``: what is to be kept of the first chunks and of what had left before."""
 
 
 class Samples(NamedTuple):
@@ -131,11 +158,24 @@ class Samples(NamedTuple):
     """Features seen."""
     border: FloatArray
     """The trace after the samples that have left; as long as the features that they had."""
+    old: OldPart | None = None
+    """Their system, if they were folded."""
 
     @property
     def n_kept(self) -> int:
         """Number of samples that are there."""
         return self.n_samples - self.n_left
+
+    def columns(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Rewards (N, n_targets), discounts, trace discounts and ratios of the samples that are there; copies."""
+        parts = [(chunk, self.count(c)) for c, chunk in enumerate(self.chunks)]
+        rhos = [np.ones(count) if chunk.rhos is None else chunk.rhos[:count] for chunk, count in parts]
+        return (
+            np.concatenate([chunk.rewards[:count] for chunk, count in parts]),
+            np.concatenate([chunk.discounts[:count] for chunk, count in parts]),
+            np.concatenate([chunk.trace_discounts[:count] for chunk, count in parts]),
+            np.concatenate(rhos),
+        )
 
     def count(self, c: int) -> int:
         """Number of samples in chunk ``c``."""
@@ -152,18 +192,23 @@ class SampleStore:
 
     Memory for each sample with nnz non-zeros of value 1 and one target, int32 positions of the features seen: 4·nnz +
     36 bytes on a trajectory; twice 4·nnz + 4 and 32 if next rows are not the following rows. Other values take 8 bytes
-    each, ratios 8 a sample, further targets 8 each a sample, dense rows 8 bytes a feature. The last chunk has up to an
-    eighth more room than it needs; the features seen take about 50 bytes each.
+    each, ratios 8 a sample, further targets 8 each a sample, dense rows 8 bytes a feature. The last chunk has up to a
+    sixteenth more room than it needs; the features seen take about 50 bytes each.
 
-    :meth:`append` is atomic: everything is written behind what is in use, and one last assignment publishes it. An
+    Appending is atomic: everything is written behind what is in use, and one last assignment publishes it. An
     exception anywhere before leaves the samples as they were.
 
     Parameters
     ----------
     n_features, lambda_, beta, n_targets : as in ``KrylovLSTD``
     chunk_size : int, optional
-        Samples in a chunk. By default ``CHUNK_SIZE``, fewer for dense rows (``DENSE_BYTES``) and where ``beta`` makes
-        samples leave early. Samples leave in whole chunks.
+        Samples in a chunk, at most. By default ``CHUNK_SIZE``, fewer for dense rows (``DENSE_BYTES``) and where
+        ``beta`` or ``max_samples`` makes samples leave early. Samples leave in whole chunks.
+    max_samples : int >= 2, optional
+        When so many are there (one less if the number is odd, or a few if a half is several chunks), the older half is
+        folded: it leaves, and ``fold`` says what is kept of it. Not used where ``beta`` forgets samples sooner.
+    fold : callable
+        See ``Fold``; needed with ``max_samples``.
 
     Example
     -------
@@ -183,9 +228,14 @@ class SampleStore:
         beta: float | None = None,
         n_targets: int = 1,
         chunk_size: int | None = None,
+        max_samples: int | None = None,
+        fold: Fold | None = None,
     ) -> None:
         self.n_features, self.lambda_, self.beta, self.n_targets = n_features, lambda_, beta, n_targets
         self.window = None if beta is None else ceil(float(np.log(NEGLIGIBLE)) / log1p(-beta))
+        folding = max_samples is not None and (self.window is None or max_samples <= self.window)
+        self._half = max_samples // 2 if folding and max_samples is not None else None
+        self._fold = fold
         self._wanted_size = chunk_size
         self._seen = SeenFeatures()
         self._appending = False
@@ -195,7 +245,14 @@ class SampleStore:
         size = self._wanted_size
         if size is None:
             size = min(CHUNK_SIZE, max(16, DENSE_BYTES // (8 * self.n_features))) if is_dense else CHUNK_SIZE
+        if self._half is not None:
+            return self._half // ceil(self._half / size)
         return size if self.window is None else min(size, max(16, self.window // 4))
+
+    @property
+    def fold_size(self) -> int | None:
+        """Samples that are folded at a time, whenever there are twice as many; None if samples are never folded."""
+        return None if self._half is None else self._half // self._samples.chunk_size * self._samples.chunk_size
 
     @property
     def samples(self) -> Samples:
@@ -205,7 +262,11 @@ class SampleStore:
     @property
     def ids(self) -> IntArray:
         """Ids of the features seen, by position."""
-        return self._seen.all_ids[: self._samples.n]
+        return self.first_ids(self._samples.n)
+
+    def first_ids(self, n: int) -> IntArray:
+        """Ids of the features that were seen first; a view."""
+        return self._seen.all_ids[:n]
 
     def find(self, ids: IntArray) -> IntArray:
         """Positions of features; -1 for those that were not seen."""
@@ -240,7 +301,7 @@ class SampleStore:
             stop = min(len(batch), start + samples.chunk_size - filled)
             self._fill(samples, filled, batch.part(start, stop))
             n_samples, n = samples.n_samples + stop - start, int(self._seen.counter[0])
-            samples = self._without_forgotten(samples._replace(n_samples=n_samples, n=n))
+            samples = self._shortened(samples._replace(n_samples=n_samples, n=n))
             start = stop
         self._samples = samples
         self._appending = False
@@ -344,8 +405,17 @@ class SampleStore:
             samples = self._without_first(samples)
         self._samples = samples
 
-    def _without_forgotten(self, samples: Samples) -> Samples:
-        """The samples without the chunks whose weight has become negligible."""
+    def _shortened(self, samples: Samples) -> Samples:
+        """The samples without the chunks that are to be folded, or whose weight has become negligible."""
+        if self._half is not None:
+            n_chunks = self._half // samples.chunk_size
+            if len(samples.chunks) < 2 * n_chunks or samples.count(2 * n_chunks - 1) < samples.chunk_size:
+                return samples
+            assert self._fold is not None
+            old = self._fold(samples, n_chunks)
+            for _ in range(n_chunks):
+                samples = self._without_first(samples)
+            return samples._replace(old=old)
         while self.window is not None and samples.n_kept - samples.chunk_size >= self.window:
             samples = self._without_first(samples)
         return samples
@@ -383,6 +453,7 @@ class SampleStore:
             "n_samples": samples.n_samples,
             "n_left": samples.n_left,
             "border": samples.border,
+            **({} if samples.old is None else {"old": samples.old._asdict()}),
             **columns,
         }
 
@@ -396,19 +467,38 @@ class SampleStore:
             raise saved.error("storage", f"is {storage} with {n} of {self.n_features} features seen")
         size = self._chunk_size(storage == "dense")
         n_left = saved.integer("n_left", high=n_samples)
-        if n_left % size or (n_left and self.window is None):
+        at_once = size if self._half is None else self._half // size * size
+        can_leave = self.window is not None or self._half is not None
+        if n_left % at_once or (n_left and not can_leave):
             raise saved.error("n_left", f"is {n_left}, which is not a number of samples that can have left")
+        if self._half is not None and n_samples - n_left >= 2 * at_once:
+            raise saved.error("n_samples", f"is {n_samples}, of which {n_left} left: the oldest should have left too")
         border = saved.floats("border", None, low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE)
         if border.size > (n if n_left else 0):
             raise saved.error("border", f"has {border.size} entries with {n} features seen")
+        old = self._restored_old(saved.part("old"), n) if n_left and self._half is not None else None
         width = self.n_features if storage == "dense" else None
         columns = _Columns(saved, n_samples - n_left, n, self.n_targets, width)
         is_dense = None if storage == "none" else storage == "dense"
-        self._samples = Samples((), is_dense, size, n_left, n_left, n, border)
+        self._samples = Samples((), is_dense, size, n_left, n_left, n, border, old)
         for start in range(0, n_samples - n_left, size):
             self.append(columns.batch(start, start + size, self._seen.ids))
         if (self._samples.n_samples, self._samples.n_left, self._samples.n) != (n_samples, n_left, n):
             raise saved.error("n_samples", f"is {n_samples}, of which {n_left} left: they do not fit the samples kept")
+
+    def _restored_old(self, saved: Saved, n: int) -> OldPart:
+        shape = saved.shape("right")
+        rows, k = shape if len(shape) == 2 else (0, 0)
+        if rows > n:
+            raise saved.error("right", f"has {rows} rows for {n} features")
+        return OldPart(
+            left=saved.floats("left", rows, k),
+            right=saved.floats("right", rows, k, low=-2.0, high=2.0),
+            beyond=saved.real("beyond", low=0.0, high=_LARGEST),
+            b=saved.floats("b", rows, self.n_targets),
+            square=saved.real("square", low=0.0, high=_LARGEST),
+            constant=saved.floats("constant", rows, low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE),
+        )
 
 
 def trace_after(chunk: Chunk, n_samples: int, lambda_: float, before: FloatArray) -> FloatArray:

@@ -43,7 +43,7 @@ class StepwiseExtension:
         """The basis of U and all vectors that the block has by now, over n rows."""
         block, first = self.block, self.count
         if first < block.count:
-            self._reserve(block.norms.size)
+            self._reserve(min(block.norms.size, max(64, 2 * block.count)))
             self._on_U[first : block.count] = block.products("factor", self.U)[first:]
             gram, same_as = block.gram(n), block.same_as()
             for j in range(first, block.count):

@@ -20,7 +20,7 @@ from tlstd.experiments.panels import panel
 from tlstd.report import charts, explorer, settings
 from tlstd.report.colours import Palette
 from tlstd.report.markup import Html, data_block, element, join
-from tlstd.report.sources import Shown, Sources, gather
+from tlstd.report.sources import Shown, Sources, blaming_runs, gather
 
 TITLE = "Incremental truncated LSTD: what was measured"
 
@@ -44,7 +44,8 @@ def build(paths: Sequence[Path]) -> str:
     """
     store = Sources(paths)
     panels = gather(store)
-    exploring = explorer.data(store)
+    with blaming_runs("the rank explorer"):
+        exploring = explorer.data(store)
     if exploring is None and not any(panels.values()):
         named = ", ".join(map(str, paths)) or "the current folder"
         raise InvalidParameterError(
@@ -59,13 +60,15 @@ def render(panels: Mapping[str, Shown | None], exploring: dict[str, Any] | None,
     shown = {name: found for name, found in panels.items() if found is not None}
     figures: dict[str, Html] = {}
     for name, found in shown.items():
-        chart = draw(found)
-        drawn[name] = charts.data(chart)
-        figures[name] = _figure(name, found, chart, palette)
+        with blaming_runs(f"panel {name}"):
+            chart = draw(found)
+            drawn[name] = charts.data(chart)
+            figures[name] = _figure(name, found, chart, palette)
     rows = [(claim, finding, found) for found in shown.values() for claim, finding in found.judged]
-    data = [data_block("chart-data", drawn)]
-    if exploring is not None:
-        data.append(data_block("explorer-data", exploring))
+    with blaming_runs("the page"):
+        data = [data_block("chart-data", drawn)]
+        if exploring is not None:
+            data.append(data_block("explorer-data", exploring))
     style = _file("page.css") + palette.css()
     script = _file("page.js")
     parts = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlstd.errors import InvalidParameterError
+from tlstd.container import printable
+from tlstd.errors import InvalidParameterError, StateError, TlstdError
 from tlstd.experiments.claims import Claim, Finding
 from tlstd.experiments.panel import SCALES, Panel, Results
 from tlstd.experiments.panels import PANELS, panel
@@ -70,6 +72,21 @@ class Shown:
     judged: list[tuple[Claim, Finding]]
 
 
+@contextmanager
+def blaming_runs(what: str) -> Iterator[None]:
+    """Say what cannot be shown if stored runs are not as their task makes them: columns missing, nothing finite."""
+    try:
+        yield
+    except (TlstdError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        why = printable(f"{type(error).__name__}: {error}"[:200])
+        raise StateError(
+            f"{what} cannot be shown from its stored runs ({why}): leave out the file they are in, or compute them "
+            "again with tlstd reproduce"
+        ) from error
+
+
 def best(name: str, by_scale: dict[str, Results]) -> Shown | None:
     """A panel with its claims decided at the best scale of which all runs are stored; None if there is no such one."""
     made = panel(name)
@@ -78,10 +95,11 @@ def best(name: str, by_scale: dict[str, Results]) -> Shown | None:
         tuning = made.tuning(scale)
         if not all(results.store.has(spec.key) for spec in tuning):
             continue
-        runs = made.runs(results)
-        if all(results.store.has(spec.key) for spec in runs):
-            results.load([*tuning, *runs])
-            return Shown(made, results, tuning, runs, [(claim, claim.judge(results)) for claim in made.claims()])
+        with blaming_runs(f"panel {name}"):
+            runs = made.runs(results)
+            if all(results.store.has(spec.key) for spec in runs):
+                results.load([*tuning, *runs])
+                return Shown(made, results, tuning, runs, [(claim, claim.judge(results)) for claim in made.claims()])
     return None
 
 

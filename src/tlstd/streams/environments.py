@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from array import array
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
 from tlstd.features.combine import FeatureMap
 from tlstd.streams.simulated import Seed, seed_sequence, trace_discounts
 from tlstd.types import FloatArray, Transitions
-from tlstd.validation import as_ratio
+from tlstd.validation import as_flag, as_flags, as_ratio, as_real
 
 if TYPE_CHECKING:
     from gymnasium import Env
@@ -132,13 +133,13 @@ class _Log:
             self._see(observation)
             self._inside = True
 
-    def step(self, observation: Any, reward: Any, terminated: Any, truncated: Any, rho: float) -> None:
+    def step(self, observation: Any, reward: Any, terminated: bool, truncated: bool, rho: float) -> None:
         """A step led to ``observation``."""
         self._see(observation)
         self.rewards.append(_number(reward, "the reward"))
         self.rhos.append(rho)
-        self.terminated.append(bool(terminated))
-        self.ends.append(bool(terminated) or bool(truncated))
+        self.terminated.append(terminated)
+        self.ends.append(terminated or truncated)
         self._inside = not self.ends[-1]
 
     def _see(self, observation: Any) -> None:
@@ -172,18 +173,22 @@ def _from_one(
     seed: int | None,
     ratio: Callable[[Any, Any], Any] | None,
 ) -> _Log:
-    observation, _ = env.reset(seed=seed)
+    observation, _ = _parts(env.reset(seed=seed), 2, "reset()")
     log = _Log(_check_features(features, observation))
     ended = False
     for _ in range(n_steps):
         if ended:
-            observation, _ = env.reset()
+            observation, _ = _parts(env.reset(), 2, "reset()")
         log.begin(observation)  # before others see it: they may change it
         action = policy(observation)
         rho = 1.0 if ratio is None else as_ratio(_number(ratio(observation, action), "the importance ratio"))
-        observation, reward, terminated, truncated, _ = env.step(action)
+        observation, reward, *flags, _ = _step(env, action)
+        terminated, truncated = (
+            as_flag(flag, f"{name} of the environment")
+            for flag, name in zip(flags, ("terminated", "truncated"), strict=True)
+        )
         log.step(observation, reward, terminated, truncated, rho)
-        ended = bool(terminated) or bool(truncated)
+        ended = terminated or truncated
     return log
 
 
@@ -196,21 +201,25 @@ def _from_many(
     ratio: Callable[[Any, Any], Any] | None,
 ) -> list[_Log]:
     mode, n = _autoreset_mode(env), env.num_envs
-    observations, _ = env.reset(seed=seed)
+    observations, _ = _parts(env.reset(seed=seed), 2, "reset()")
     logs = [_Log(_check_features(features, observations[0])) for _ in range(n)]
     ended = np.zeros(n, dtype=np.bool_)
     count = 0
     while count < n_steps:
         steps = np.ones(n, dtype=np.bool_) if mode in ("SameStep", "Disabled") else ~ended  # others only reset
         if mode == "Disabled" and ended.any():
-            observations, _ = env.reset(options={"reset_mask": ended})
+            observations, _ = _parts(env.reset(options={"reset_mask": ended}), 2, "reset()")
         recorded = np.flatnonzero(steps)[: n_steps - count].tolist()
         for i in recorded:
             logs[i].begin(observations[i])
         actions = policy(observations)
         rhos = np.ones(n) if ratio is None else _ratios(ratio(observations, actions), steps)
-        observations, rewards, terminated, truncated, infos = env.step(actions)
-        ended = np.asarray(terminated, dtype=np.bool_) | np.asarray(truncated, dtype=np.bool_)
+        observations, rewards, *flags, infos = _step(env, actions)
+        terminated, truncated = (
+            as_flags(flag, f"{name} of the environment", n)
+            for flag, name in zip(flags, ("terminated", "truncated"), strict=True)
+        )
+        ended = terminated | truncated
         if mode is None and not infos.keys().isdisjoint(("final_obs", "final_observation")):
             raise InvalidInputError(
                 f"{env} has final observations in its infos, but its metadata has no autoreset_mode: set "
@@ -218,7 +227,7 @@ def _from_many(
             )
         for i in recorded:
             after = _final(infos, i) if mode == "SameStep" and ended[i] else observations[i]
-            logs[i].step(after, rewards[i], terminated[i], truncated[i], rhos[i])
+            logs[i].step(after, rewards[i], bool(terminated[i]), bool(truncated[i]), rhos[i])
         count += len(recorded)
     return [log for log in logs if log.rewards]
 
@@ -280,6 +289,43 @@ def _encoded(features: FeatureMap, observations: FloatArray) -> Any:
     return store
 
 
+def _step(env: Env[Any, Any] | VectorEnv[Any, Any, Any], action: Any) -> Any:
+    """What ``env.step`` returns; what it raises, if it is the action that is to blame, says so."""
+    try:
+        result = env.step(action)
+    except TlstdError:
+        raise
+    except Exception as error:
+        if _in_space(action, env.action_space):
+            raise
+        raise InvalidInputError(
+            f"the policy returned {action!r}, which the environment refused ({type(error).__name__}): return an action "
+            f"of {env.action_space}, of its type and shape"
+        ) from error
+    return _parts(result, 5, "step()")
+
+
+def _in_space(action: Any, space: Any) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Gymnasium's about types
+        try:
+            return bool(space.contains(action))
+        except Exception:  # not even comparable
+            return False
+
+
+def _parts(result: Any, n: int, method: str) -> Any:
+    """What a method of the environment returns, if it has the parts that Gymnasium asks for."""
+    if not isinstance(result, (tuple, list)) or len(result) != n:
+        given = f"{len(result)} values" if isinstance(result, (tuple, list)) else type(result).__name__
+        what = "observation, info" if n == 2 else "observation, reward, terminated, truncated, info"
+        raise InvalidInputError(
+            f"the environment's {method} returned {given} instead of {what}: it follows another interface than "
+            "Gymnasium's; wrap it"
+        )
+    return result
+
+
 def _autoreset_mode(env: VectorEnv[Any, Any, Any]) -> str | None:
     """The mode by its value; None if the environment does not say, which means ``NEXT_STEP``.
 
@@ -307,7 +353,7 @@ def _final(infos: Mapping[str, Any], i: int) -> Any:
 
 def _ratios(ratios: Any, steps: NDArray[np.bool_]) -> list[float]:
     """One importance ratio for each sub-environment, checked for those that take a step."""
-    rhos = np.asarray(ratios, dtype=np.float64)
+    rhos = as_real(ratios, "what ratio returned")
     if rhos.shape != steps.shape:
         raise InvalidInputError(
             f"ratio returned shape {rhos.shape} for {steps.size} sub-environments: return one number for each"
@@ -317,8 +363,8 @@ def _ratios(ratios: Any, steps: NDArray[np.bool_]) -> list[float]:
 
 def _number(value: Any, what: str) -> float:
     try:
-        number = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        number = as_real(value, what)
+    except InvalidInputError:
         number = np.empty(0)
     if number.size != 1:
         raise InvalidInputError(f"{what} is {value!r}: it has to be one number")
@@ -327,8 +373,8 @@ def _number(value: Any, what: str) -> float:
 
 def _flat(observation: Any) -> FloatArray:
     try:
-        return np.asarray(observation, dtype=np.float64).ravel()
-    except (TypeError, ValueError) as error:
+        return as_real(observation, "an observation").ravel()
+    except InvalidInputError as error:
         raise InvalidInputError(
             f"an observation is a {type(observation).__name__} that is no array of numbers: wrap the environment in "
             "gymnasium.wrappers.FlattenObservation"

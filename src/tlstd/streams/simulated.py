@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tlstd import parameters
-from tlstd.domains.base import Domain
+from tlstd.domains.base import Domain, check_domain
 from tlstd.domains.policies import Policy, PolicyFunction, as_policy
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.features.combine import FeatureMap
+from tlstd.features.combine import FeatureMap, check_map
 from tlstd.types import FloatArray, IntArray, Transition, Transitions
 
 Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator
@@ -87,6 +87,7 @@ def record(
     >>> len(steps), steps.n_features
     (1000, 1000)
     """
+    check_map(features)  # before all the steps, not after
     discount = _discount(domain, gamma)
     path = trajectory(
         domain, policy, n_steps=n_steps, seed=seed, behaviour=behaviour, episode_cap=episode_cap, starts=starts
@@ -106,6 +107,7 @@ def encode(path: Trajectory, features: FeatureMap, domain: Domain, *, gamma: flo
     >>> encode(path, Fourier(car.low, car.high, order=3), car).n_features
     16
     """
+    check_map(features)
     discount = _discount(domain, gamma)
     store = features.encode_many(domain.observe(path.states))
     if tuple(store.shape) != (len(path.states), features.n_features):
@@ -151,7 +153,8 @@ def stream(
     >>> model.n_updates
     100
     """
-    source = _Source(domain, policy, behaviour, seed, episode_cap, starts)  # at once, not at the first step
+    check_map(features)  # at once, not at the first step
+    source = _Source(domain, policy, behaviour, seed, episode_cap, starts)
     return _one_by_one(source, features, _discount(domain, gamma))
 
 
@@ -215,6 +218,7 @@ class _Source:
         episode_cap: int | None,
         starts: ArrayLike | None,
     ) -> None:
+        check_domain(domain)
         self.domain = domain
         self.target = domain.policy() if policy is None else as_policy(policy)
         self.actor = self.target if behaviour is None else as_policy(behaviour)
@@ -374,6 +378,7 @@ def _encoded(features: FeatureMap, domain: Domain, states: FloatArray) -> Any:
 
 
 def _discount(domain: Domain, gamma: float | None) -> float:
+    check_domain(domain)
     return parameters.real("gamma", domain.gamma if gamma is None else gamma, low=0.0, high=1.0)
 
 
@@ -383,4 +388,6 @@ def seed_sequence(seed: Seed) -> np.random.SeedSequence:
         return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size)
     if isinstance(seed, np.random.Generator):
         return np.random.SeedSequence(seed.integers(0, 2**63, size=4).tolist())
-    return np.random.SeedSequence(parameters.integer("seed", seed, low=0, why=", a SeedSequence or a Generator"))
+    return np.random.SeedSequence(
+        parameters.integer("seed", seed, low=0, high=None, why=", a SeedSequence or a Generator")
+    )

@@ -1,0 +1,137 @@
+"""Tasks run in forked children with a watchdog: whatever a task does to its process, the caller hears of it.
+
+A child is forked from a process in which everything is imported and compiled, so that it starts within milliseconds.
+Where there is no ``os.fork`` the tasks run in this process, and a crash or a hang is one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple, TypeAlias
+
+Task: TypeAlias = Callable[[int], str]
+"""Called with a number; returns words for the tally, and raises if something is wrong."""
+
+
+class Outcome(NamedTuple):
+    """What became of a task: ``words`` that it returned, or, if it ``failed``, what happened."""
+
+    number: int
+    failed: bool
+    words: str
+
+
+def run(task: Task, indices: range, *, seconds: float = 30.0, megabytes: int | None = None) -> list[Outcome]:
+    """Call ``task(i)`` for every index in children, one after the other, and return what became of each.
+
+    A task fails by an exception, by a warning, by a crash, and by taking more than ``seconds``. After a crash or a
+    hang the next child goes on behind it.
+
+    Parameters
+    ----------
+    task : callable
+    indices : range
+    seconds : float
+        For one task.
+    megabytes : int, optional
+        Memory that a child may take beyond what the caller has; more is a MemoryError.
+    """
+    if not hasattr(os, "fork"):
+        return [_attempt(task, index) for index in indices]
+    outcomes: list[Outcome] = []
+    while len(outcomes) < len(indices):
+        outcomes += _run_child(task, indices[len(outcomes) :], seconds, megabytes)
+    return outcomes
+
+
+def _run_child(task: Task, indices: range, seconds: float, megabytes: int | None) -> list[Outcome]:
+    """What became of the first tasks: of all of them, or of those up to the one that ended the child."""
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # that other threads exist; none holds a lock here
+        child = os.fork()
+    if child == 0:
+        try:
+            os.close(reading)
+            if megabytes is not None:
+                _limit_memory(megabytes)
+            for index in indices:
+                _send(writing, _attempt(task, index))
+        finally:
+            os._exit(0)
+    os.close(writing)
+    outcomes: list[Outcome] = []
+    with os.fdopen(reading, "rb", buffering=0) as pipe:
+        try:
+            hung = _receive(pipe.fileno(), outcomes, seconds, len(indices))
+        except BaseException:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise
+    if hung:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if len(outcomes) < len(indices):
+        end = f"did not end within {seconds:g} s" if hung else f"died of {_cause(status)}"
+        outcomes.append(Outcome(indices[len(outcomes)], True, end))
+    return outcomes
+
+
+def _attempt(task: Task, index: int) -> Outcome:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return Outcome(index, False, task(index))
+    except AssertionError as error:
+        return Outcome(index, True, str(error))
+    except BaseException as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{os.path.basename(place.filename)}:{place.lineno}"
+        return Outcome(index, True, f"{type(error).__name__} ({error}) at {where}")
+
+
+def _send(descriptor: int, outcome: Outcome) -> None:
+    data = json.dumps(outcome).encode() + b"\n"
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _receive(descriptor: int, outcomes: list[Outcome], seconds: float, count: int) -> bool:
+    """Collect outcomes until the child has no more; returns whether it was silent for too long."""
+    pending = b""
+    while len(outcomes) < count:
+        ready, _, _ = select.select([descriptor], [], [], seconds)
+        if not ready:
+            return True
+        data = os.read(descriptor, 1 << 16)
+        if not data:
+            return False
+        *lines, pending = (pending + data).split(b"\n")
+        outcomes += [Outcome(*json.loads(line)) for line in lines]
+    return False
+
+
+def _limit_memory(megabytes: int) -> None:
+    """Let this process map only so much more memory than it has, where the system says how much that is."""
+    import resource  # where there is fork
+
+    with suppress(OSError, ValueError):
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[0])
+        limit = pages * resource.getpagesize() + (megabytes << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _cause(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"

@@ -1,0 +1,557 @@
+"""What an estimator survives: exceptions and interrupts at any point, other threads, copies, hands on its parameters.
+
+Each part has a number of tries: few in a check, many in ``tlstd campaign``. ``only`` picks some of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import dis
+import inspect
+import os
+import pickle
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import tlstd
+from tlstd.checks import children
+from tlstd.checks.data import (
+    N_FEATURES,
+    Check,
+    Factory,
+    as_sparse,
+    assert_close,
+    explained,
+    loaded,
+    stream,
+    temporary_folder,
+)
+from tlstd.errors import StateError, TlstdError
+from tlstd.types import FloatArray, SparseVector, Transitions
+
+TOLERANCE = 1e-8
+"""Largest difference, relative to the largest weight, between a model and what it should be."""
+
+TRIES = 8
+"""Exceptions raised in a check, and twice the number of interrupts."""
+
+SECONDS = 20.0
+"""After which a try counts as hanging."""
+
+N_SPARSE = 40
+"""Features where sparse storage is to be used."""
+
+N_READERS = 4
+READS = 20
+"""Reads of each reader in one try."""
+
+_START = 15
+_END = 60
+_COPIES: dict[str, Callable[[Any], Any]] = {
+    "copy.copy": copy.copy,
+    "copy.deepcopy": copy.deepcopy,
+    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
+}
+
+
+class Run:
+    """A small run, call by call, with the models that it may be when it is cut off.
+
+    Parameters
+    ----------
+    factory : callable
+    n_features : int
+        Of which three are active at a time.
+
+    Attributes
+    ----------
+    calls : list of (int, callable)
+        Each is given the model; the number is that of the samples learned from after it.
+    at : int
+        The call that was last begun.
+    """
+
+    def __init__(self, factory: Factory, n_features: int = N_FEATURES) -> None:
+        self.factory = factory
+        self.steps = stream(_END, seed=6, n_features=n_features)
+        self.X: FloatArray = np.asarray(self.steps.X)
+        self.at = 0
+        steps, sparse, x = self.steps, as_sparse(self.steps), self.X[0]
+        self.calls: list[tuple[int, Callable[[Any], object]]] = [
+            (45, lambda model: model.update_many(steps[_START:45])),
+            (45, lambda model: model.predict(x)),
+            *((n, lambda model, n=n: model.update(sparse[n - 1])) for n in (46, 47, 48)),
+            (48, lambda model: model.weights),
+            (_END, lambda model: model.update_many(sparse[48:])),
+            (_END, lambda model: model.predict(steps.X)),
+        ]
+        self._weights: dict[int, FloatArray] = {}
+        self.saved = self._file_of(self.fresh(_START))
+
+    def fresh(self, n: int) -> Any:
+        """A model that has learned from the first n samples, undisturbed; no call has been made."""
+        self.at = 0
+        model = self.factory(self.steps.n_features)
+        model.update_many(self.steps[:n])
+        return model
+
+    def weights(self, n: int) -> FloatArray:
+        """The weights of the first n samples."""
+        if n not in self._weights:
+            self._weights[n] = self.fresh(n).weights.copy()
+        return self._weights[n]
+
+    def go(self, model: Any) -> None:
+        """Make all calls."""
+        for self.at, (_, call) in enumerate(self.calls):  # noqa: B020 - where it was cut off is read afterwards
+            call(model)
+
+    def verify(self, model: Any, first_use: int) -> None:
+        """Raise unless a model that was cut off in call ``at`` is whole: read, copied, saved, and going on."""
+        lowest = self.calls[self.at - 1][0] if self.at else _START
+        highest = self.calls[self.at][0]
+        model = self._use(model, first_use % 6)
+        n = model.n_updates
+        assert lowest <= n <= highest, f"n_updates is {n}, where {lowest} to {highest} samples were learned from"
+        self.verify_at(model, n, "it")
+        twin = model
+        if self.saved is not None:
+            twin = self.save_and_load(model)
+            self.verify_at(twin, n, "saved and loaded it")
+        for m, what in ((model, "going on, it"), (twin, "saved, loaded and going on, it")):
+            if m.n_updates < _END:
+                m.update_many(self.steps[n:])
+            self.verify_at(m, _END, what)
+
+    def save_and_load(self, model: Any) -> Any:
+        """The model through a file that takes the place of a sound one."""
+        assert self.saved is not None
+        with temporary_folder() as folder:
+            path = os.path.join(folder, "model")
+            with open(path, "wb") as file:
+                file.write(self.saved)
+            try:
+                model.save(path)
+            except StateError as error:
+                raise AssertionError(f"it cannot be saved: {error}") from error
+            try:
+                return loaded(path, type(model))
+            except StateError as error:
+                raise AssertionError(f"saved over a sound file, it cannot be loaded: {error}") from error
+
+    def _use(self, model: Any, how: int) -> Any:
+        """Use a model for the first time after it was cut off; returns it, or what was made of it."""
+        if how == 0:
+            model.predict(self.X[0])
+        elif how == 1 and self.saved is not None:
+            return self.save_and_load(model)
+        elif how == 2:
+            repr(model)
+        elif how > 2:
+            return list(_COPIES.values())[how - 3](model)
+        return model
+
+    def verify_at(self, model: Any, n: int, what: str) -> None:
+        """Raise unless a model is that of the first n samples."""
+        assert model.n_updates == n, f"{what} has n_updates {model.n_updates} instead of {n}"
+        expected = self.weights(n)
+        assert_close(model.weights, expected, TOLERANCE, f"{what} is not the model of the first {n} samples")
+        assert_close(model.predict(self.X), self.X @ expected, TOLERANCE, f"{what} predicts otherwise than its weights")
+
+    def _file_of(self, model: Any) -> bytes | None:
+        """Content of a saved model; None if it cannot be saved."""
+        if not hasattr(model, "save"):
+            return None
+        with temporary_folder() as folder:
+            path = os.path.join(folder, "model")
+            with suppress(StateError):
+                model.save(path)
+                with open(path, "rb") as file:
+                    return file.read()
+        return None
+
+
+# --- exceptions -----------------------------------------------------------------------------------------------------
+
+
+class _Injector:
+    """A trace function that raises at the n-th line of the library, or of the estimator's own file."""
+
+    def __init__(self, cls: type, at: int | None = None, error: BaseException | None = None) -> None:
+        methods = (value for c in cls.__mro__ for value in vars(c).values())
+        self.files = frozenset(method.__code__.co_filename for method in methods if inspect.isfunction(method))
+        self.at, self.error = at, error
+        self.n_lines = 0
+        self.where = ""
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> _Injector | None:
+        if not _is_traced(frame.f_code, self.files):
+            return None
+        if event == "line" and not _leaves_with(frame):
+            self.n_lines += 1
+            if self.n_lines == self.at and self.error is not None:
+                self.where = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+                raise self.error
+        return self
+
+    def run(self, function: Callable[[], None]) -> bool:
+        """Call with tracing; returns whether the exception came out."""
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            function()
+        except BaseException:
+            if not self.where:
+                raise
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+
+def _comes_from_interrupt(error: BaseException | None) -> bool:
+    """Whether a KeyboardInterrupt is among the causes."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+@cache
+def _is_traced(code: CodeType, files: frozenset[str]) -> bool:
+    package, this = os.path.dirname(tlstd.__file__), os.path.dirname(__file__)
+    inside = code.co_filename.startswith(package + os.sep) and not code.co_filename.startswith(this + os.sep)
+    return inside or code.co_filename in files
+
+
+def _leaves_with(frame: FrameType) -> bool:
+    """Whether a ``with`` block is about to call ``__exit__``. No signal can come there, nor can memory run out."""
+    return frame.f_lasti in _exits(frame.f_code)
+
+
+@cache
+def _exits(code: CodeType) -> frozenset[int]:
+    instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "NOP")]
+    nones = [i.opname == "LOAD_CONST" and i.argval is None for i in instructions]
+    exits: set[int] = set()
+    for k in range(len(instructions) - 2):
+        if all(nones[k : k + 3]):
+            exits.update(i.offset for i in instructions[max(0, k - 2) : k + 1])
+    return frozenset(exits)
+
+
+def try_exceptions(factory: Factory, tries: int, *, seed: int = 0, only: range | None = None) -> list[children.Outcome]:
+    """Raise KeyboardInterrupt or MemoryError at lines spread over a small run, and use what is left."""
+    run = Run(factory)
+    run.go(run.fresh(_START))  # compiled
+    model = run.fresh(_START)
+    counter = _Injector(type(model))
+    counter.run(lambda: run.go(model))
+    shift = random.Random(seed).random()
+
+    def task(i: int) -> str:
+        at = 1 + int((i + shift) * counter.n_lines / tries) % counter.n_lines
+        error = KeyboardInterrupt("injected") if i % 2 else MemoryError("injected")
+        model = run.fresh(_START)
+        injector = _Injector(type(model), at, error)
+        raised = injector.run(lambda: run.go(model))
+        with explained(f"{type(error).__name__} at {injector.where} (line {at:,} of {counter.n_lines:,})"):
+            run.verify(model, i // 2)
+        return "raised" if raised else "not raised"
+
+    return children.run(task, only or range(tries), seconds=SECONDS)
+
+
+def check_exceptions_leave_a_prefix(factory: Factory) -> None:
+    """After an exception at any line of an update or a read the model is that of a prefix, and goes on.
+
+    ``n_updates`` says of which prefix. It predicts, is copied, saved and loaded, and continued with the rest it is the
+    model of the whole stream.
+    """
+    _raise_first(try_exceptions(factory, TRIES))
+
+
+# --- interrupts -----------------------------------------------------------------------------------------------------
+
+
+def try_interrupts(factory: Factory, tries: int, *, seed: int = 0, only: range | None = None) -> list[children.Outcome]:
+    """Let a timer's signal raise KeyboardInterrupt at a random moment of a small run, and use what is left."""
+    run = Run(factory)
+    durations = []
+    for _ in range(3):
+        model, start = run.fresh(_START), time.perf_counter()
+        run.go(model)
+        durations.append(time.perf_counter() - start)
+
+    def task(i: int) -> str:
+        model = run.fresh(_START)
+        delay = random.Random(f"{seed} {i}").uniform(1e-5, 0.95 * min(durations))
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        interrupted = False
+        try:
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            run.go(model)
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        except (KeyboardInterrupt, SystemError) as error:
+            # what comes while Numba hands arrays to a kernel leaves CPython as the cause of a SystemError
+            if isinstance(error, SystemError) and not _comes_from_interrupt(error):
+                raise
+            interrupted = True
+        with explained(f"interrupted {1e6 * delay:.0f} µs after the start"):
+            run.verify(model, i)
+        return "interrupted" if interrupted else "too late"
+
+    return children.run(task, only or range(tries), seconds=SECONDS)
+
+
+def check_interrupts_leave_a_prefix(factory: Factory) -> None:
+    """The same after Ctrl-C at a random moment. (Passed over where there are no such signals or no ``os.fork``.)"""
+    if hasattr(signal, "setitimer") and hasattr(os, "fork"):
+        _raise_first(try_interrupts(factory, TRIES // 2))
+
+
+# --- threads --------------------------------------------------------------------------------------------------------
+
+
+def try_reads(
+    factory: Factory, tries: int, *, writer: bool, seed: int = 0, only: range | None = None
+) -> list[children.Outcome]:
+    """Let ``N_READERS`` threads read one model ``READS`` times each, while another one learns if there is a writer."""
+    run = Run(factory, n_features=N_SPARSE)
+    calls: list[tuple[int, Callable[[Any], object]]] = [(_END, lambda model: None)]
+    if writer:
+        ends = [23, 24, 32, 39, 40, 41, 50, _END]
+        parts = [run.steps[a:b] for a, b in zip([_START, *ends], ends, strict=False)]
+        calls = [(n, _learner(part)) for n, part in zip(ends, parts, strict=True)]
+    begin = _START if writer else _END
+    states = np.array([run.X @ run.weights(n) for n in ([begin] + [n for n, _ in calls])])
+
+    def task(i: int) -> str:
+        model = run.fresh(begin)
+        seen = _read_together(run, model, [call for _, call in calls], f"{seed} {i}")
+        for reads in seen:
+            _explain_reads(reads, states)
+        run.verify_at(model, calls[-1][0], "read by several threads, it")
+        return f"{sum(map(len, seen))} reads"
+
+    return children.run(task, only or range(tries), seconds=SECONDS)
+
+
+def check_concurrent_reads(factory: Factory) -> None:
+    """Reads of one model from several threads are right."""
+    _raise_first(try_reads(factory, 2, writer=False))
+
+
+def check_reads_beside_a_writer(factory: Factory) -> None:
+    """A thread that reads while another learns sees the model before or after a call, never in between.
+
+    So do those that copy, pickle and save it. What one of them has seen does not go away again.
+    """
+    _raise_first(try_reads(factory, 2, writer=True))
+
+
+def check_blas_threads_are_as_before(factory: Factory) -> None:
+    """Several models that learn in several threads leave BLAS with as many threads as it had."""
+    run = Run(factory)
+    run.go(run.fresh(_START))
+
+    def learn(first: int) -> None:
+        model = run.fresh(_START)
+        for a in range(_START + first, 42, 9):
+            model.update_many(run.steps[a : a + 9])
+            model.predict(run.X[a])
+
+    def task(i: int) -> str:
+        # Each in a thread of its own: to a thread that has set it OpenBLAS answers with what it has set.
+        _join([threading.Thread(target=threadpool_limits, kwargs={"limits": 2, "user_api": "blas"})])
+        before = _blas_threads()
+        with _frequent_switches():
+            _join([threading.Thread(target=learn, args=(k,)) for k in range(N_READERS)])
+        after = _blas_threads()
+        assert after == before, f"BLAS had {before} threads and has {after} after models learned in several threads"
+        return ""
+
+    _raise_first(children.run(task, range(2), seconds=SECONDS))
+
+
+def _learner(part: Transitions) -> Callable[[Any], object]:
+    if len(part) == 1:
+        return lambda model: model.update(part[0])
+    return lambda model: model.update_many(part)
+
+
+def _read_together(
+    run: Run, model: Any, calls: list[Callable[[Any], object]], seed: str
+) -> list[list[tuple[str, Any, FloatArray]]]:
+    """What every reader has seen, in order: how it read, of which rows of X, and their values."""
+    seen: list[list[tuple[str, Any, FloatArray]]] = [[] for _ in range(N_READERS)]
+    errors: list[BaseException] = []
+    start = threading.Barrier(N_READERS + 1)
+
+    def read(number: int) -> None:
+        choices = random.Random(f"{seed} {number}")
+        start.wait()
+        try:
+            for _ in range(READS):
+                seen[number].append(_read(run, model, choices))
+        except BaseException as error:
+            errors.append(error)
+
+    def write() -> None:
+        start.wait()
+        try:
+            for k, call in enumerate(calls):  # spread over the reads
+                while sum(map(len, seen)) * len(calls) < k * N_READERS * READS and not errors:
+                    time.sleep(1e-5)
+                call(model)
+        except BaseException as error:
+            errors.append(error)
+
+    with _frequent_switches():
+        _join([threading.Thread(target=write), *(threading.Thread(target=read, args=(k,)) for k in range(N_READERS))])
+    if errors:
+        raise AssertionError(f"used by several threads, it raised {type(errors[0]).__name__} ({errors[0]})")
+    return seen
+
+
+def _read(run: Run, model: Any, choices: random.Random) -> tuple[str, Any, FloatArray]:
+    row = choices.randrange(_END)
+    how = choices.choice(
+        ["vector"] * 6 + ["sparse vector"] * 4 + ["matrix", "csr", "weights", "sparse_weights", "repr", *_COPIES]
+    )
+    if choices.random() < 0.02 and run.saved is not None:
+        how = "save"
+    everything = slice(None)
+    if how == "vector":
+        return how, [row], np.array([model.predict(run.X[row])])
+    if how == "sparse vector":
+        return how, [row], np.array([model.predict(SparseVector.from_dense(run.X[row]))])
+    if how == "repr":
+        repr(model)
+        return how, [], np.zeros(0)
+    if how == "matrix":
+        return how, everything, model.predict(run.X)
+    if how == "csr":
+        return how, everything, model.predict(sp.csr_array(run.X))
+    if how == "weights":
+        return how, everything, run.X @ model.weights
+    if how == "sparse_weights":
+        return how, everything, run.X @ model.sparse_weights.toarray()
+    twin = run.save_and_load(model) if how == "save" else _COPIES[how](model)
+    return how, everything, run.X @ twin.weights
+
+
+def _explain_reads(reads: list[tuple[str, Any, FloatArray]], states: FloatArray) -> None:
+    """Raise unless every read is of one of the states, and of none that comes before what was read earlier."""
+    at = 0
+    for how, rows, values in reads:
+        errors = np.abs(states[:, rows] - values).max(axis=1, initial=0.0)
+        fits = errors <= TOLERANCE * np.abs(states).max(axis=1)
+        assert fits.any(), f"a read ({how}) beside other threads is that of no whole update: off by {errors.min():.1e}"
+        assert fits[at:].any(), f"a read ({how}) beside other threads is that of an older model than one before it"
+        at += int(np.argmax(fits[at:]))
+
+
+def _blas_threads() -> list[int]:
+    """Numbers of threads of the BLAS libraries, as a new thread finds them."""
+    found: list[int] = []
+
+    def look() -> None:
+        found.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+
+    _join([threading.Thread(target=look)])
+    return found
+
+
+def _join(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.daemon = True
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@contextmanager
+def _frequent_switches() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+# --- copies and parameters ------------------------------------------------------------------------------------------
+
+
+def check_copies_are_independent(factory: Factory) -> None:
+    """A copy (``copy``, ``deepcopy``, ``pickle``) is equal; what one of the two learns does not reach the other."""
+    run, other = Run(factory), stream(20, seed=9)
+    expected = run.fresh(50)
+    expected.update_many(other)
+
+    def task(i: int) -> str:
+        name, how = list(_COPIES.items())[i // 2]
+        model = run.fresh(40)
+        if i % 2:
+            model.predict(run.X[0])
+        twin = how(model)
+        assert type(twin) is type(model), f"{name} makes a {type(twin).__name__}"
+        run.verify_at(twin, 40, f"a copy ({name})")
+        twin.update_many(run.steps[40:50])
+        twin.update_many(other)
+        run.verify_at(model, 40, f"after its copy ({name}) has learned, it")
+        model.update_many(run.steps[40:])
+        run.verify_at(model, _END, f"going on beside its copy ({name}), it")
+        assert_close(twin.weights, expected.weights, TOLERANCE, f"a copy ({name}) changes when the original learns")
+        if run.saved is not None and i % 2:
+            run.verify_at(run.save_and_load(model), _END, f"saved after it was copied ({name}), it")
+            same = run.save_and_load(twin)
+            assert_close(same.weights, expected.weights, TOLERANCE, f"a copy ({name}) is saved as another model")
+        return ""
+
+    _raise_first(children.run(task, range(2 * len(_COPIES)), seconds=SECONDS))
+
+
+def check_parameters_are_read_only(factory: Factory) -> None:
+    """Constructor arguments and ``n_updates`` cannot be set: a TlstdError that is an AttributeError, and no change."""
+    model = factory(N_FEATURES)
+    names = [name for name in inspect.signature(type(model)).parameters if hasattr(model, name)]
+    for name in dict.fromkeys([*names, "n_features", "n_updates"]):
+        before = getattr(model, name)
+        for value in (before, 3, None):
+            try:
+                setattr(model, name, value)
+            except AttributeError as error:
+                kind = type(error)
+            else:
+                raise AssertionError(f"{name} can be set to {value!r}")
+            assert issubclass(kind, TlstdError), f"setting {name} raises {kind.__name__}, not a TlstdError"
+            assert getattr(model, name) is before or getattr(model, name) == before, f"setting {name} changed it"
+
+
+CHECKS: tuple[Check, ...] = (
+    check_exceptions_leave_a_prefix,
+    check_interrupts_leave_a_prefix,
+    check_concurrent_reads,
+    check_reads_beside_a_writer,
+    check_blas_threads_are_as_before,
+    check_copies_are_independent,
+    check_parameters_are_read_only,
+)
+
+
+def _raise_first(outcomes: list[children.Outcome]) -> None:
+    failed = [outcome for outcome in outcomes if outcome.failed]
+    assert not failed, f"{len(failed)} of {len(outcomes)} tries fail: {failed[0].words}"

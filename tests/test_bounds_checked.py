@@ -1,0 +1,48 @@
+"""Kernel tests, random inputs and crafted files once more, with kernels that check every index.
+
+In a process of its own, because Numba decides when it compiles, with a cache of its own that is kept from run to run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from tlstd.experiments.campaign import bounds_checked
+
+ROOT = Path(__file__).parents[1]
+CHECKED = os.environ.get("NUMBA_BOUNDSCHECK") == "1"
+QUICK = [  # what compiles within seconds
+    "tests/test_bounds_checked.py",
+    "tests/kernels/test_transitions.py",
+    "tests/test_crafted_files.py::test_crafted_files[TD-30]",
+    "tests/estimators/test_fuzz.py::test_random_inputs[TD-3]",
+]
+ALL = ["tests/test_bounds_checked.py", "tests/kernels", "tests/test_crafted_files.py", "tests/estimators/test_fuzz.py"]
+
+
+@pytest.mark.skipif(not CHECKED, reason="run by the test below")
+def test_indices_are_checked() -> None:
+    @numba.njit
+    def read(array: np.ndarray, at: int) -> float:
+        return float(array[at])
+
+    assert read(np.ones(3), 2) == 1.0
+    with pytest.raises(IndexError):
+        read(np.ones(3), 3)
+
+
+@pytest.mark.skipif(CHECKED, reason="is what runs")
+@pytest.mark.parametrize(
+    "selection", [pytest.param(QUICK, id="quick"), pytest.param(ALL, id="all", marks=pytest.mark.long)]
+)
+def test_nothing_is_out_of_bounds(selection: list[str]) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *selection]
+    result = subprocess.run(command, cwd=ROOT, env=bounds_checked(), capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout[-5000:] + result.stderr

@@ -1,0 +1,62 @@
+"""Crafted files with valid checksums are refused, or make models that can be used: no crash, no hang, no other error.
+
+Here 30 for every estimator; ``uv run tlstd campaign`` has 2,000.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.estimators.plain import Plain
+from tlstd.checks import files
+from tlstd.estimators.ilstd import ILSTD
+from tlstd.estimators.registry import ESTIMATORS
+from tlstd.types import Transition
+
+
+@pytest.mark.parametrize("tries", [30, pytest.param(300, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_crafted_files(name: str, tries: int) -> None:
+    factory, seed = ESTIMATORS[name], sorted(ESTIMATORS).index(name)
+    outcomes = files.try_files(factory, tries, seed=seed, wide=isinstance(factory(12), ILSTD))
+    assert [outcome for outcome in outcomes if outcome.failed] == []
+    counts = Counter(outcome.words for outcome in outcomes)
+    assert counts["refused"] > 0.1 * tries
+    assert counts["used"] > 0.1 * tries
+
+
+def test_every_field_is_changed() -> None:
+    """All arrays, counters and parameters of a file, in many ways."""
+    sound = files.sound_files(ESTIMATORS["TLSTD"])
+    header, arrays = files.unpack(sound[0])
+    changed = " ".join(files.crafted(sound, 0, i)[0] for i in range(1000))
+    for name in [*arrays, *header["counters"], *header["parameters"]]:
+        assert name in changed, f"{name} was never changed"
+    for data in sound:
+        assert files.pack(*files.unpack(data)) == data, "the format is not as described"
+
+
+class Endless(Plain):
+    """Never returns from an update if it has huge weights, which is not checked."""
+
+    def learn(self, steps: list[Transition]) -> None:
+        while (np.abs(self.state.w) > 1e50).any():
+            pass
+        super().learn(steps)
+
+
+class Trusting(Plain):
+    """Uses a number from its file as an index."""
+
+    def predict(self, x: object) -> object:
+        return np.zeros(10_000)[self.n_updates]
+
+
+@pytest.mark.parametrize(("broken", "message"), [(Endless, "did not end within"), (Trusting, "IndexError")])
+def test_broken_estimators_are_caught(broken: type[Plain], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "SECONDS", 0.2)
+    outcomes = files.try_files(broken, 50)
+    assert any(message in outcome.words for outcome in outcomes if outcome.failed), outcomes
