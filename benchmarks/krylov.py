@@ -516,9 +516,12 @@ def energy_table(data: Data) -> str:
         for row in data["rows"]
     ]  # fmt: skip
     settings = "; ".join(f"{row['samples']:,}: {row['settings']['tuned']}" for row in data["rows"])
+    single = [np.divide(row["auto"], row["paper"]) for row in data["rows"]]
+    ranges = ", ".join(f"{values.min():.2f} to {values.max():.2f}" for values in single)
+    by_stream = f"Stream by stream the ratios to TD on the paper's grid go from {ranges}."
     note = (
         f"TD was tuned by {data['td_runs']:,} runs ({data['td_settings']} settings, {TUNING} streams of other seeds), "
-        f"at each number of samples by itself. Best: {settings}."
+        f"at each number of samples by itself. Best: {settings}. {by_stream}"
     )
     return f"{table(head, rows)}\n\n{note}"
 
@@ -702,25 +705,29 @@ FIGURES: dict[str, tuple[str, Callable[[Data, Path], None]]] = {
 }
 
 
-def write(stored: Data, docs: Path = DOCS) -> None:
-    """Tables between the marks of the page, and figures."""
-    page = docs / "krylov.md"
-    text = page.read_text(encoding="utf-8")
+def with_tables(text: str, stored: Data) -> str:
+    """The page with its tables, each between its marks, as they follow from what is stored."""
     for name, make in TABLES.items():
         if name in stored:
             mark = f"<!-- table: {name} -->\n"
             before, found, rest = text.partition(mark)
             if not found:
-                raise ValueError(f"{page} has no place for the table {name}")
+                raise ValueError(f"the page has no place for the table {name}: it needs the line {mark!r}")
             after = rest[rest.index("<!-- end -->") :]
             text = f"{before}{mark}\n{make(stored[name]['data'])}\n\n{after}"
-    page.write_text(text, encoding="utf-8")
+    return text
+
+
+def write(stored: Data) -> None:
+    """Tables and figures."""
     import matplotlib as mpl
 
+    page = DOCS / "krylov.md"
+    page.write_text(with_tables(page.read_text(encoding="utf-8"), stored), encoding="utf-8")
     with mpl.rc_context(STYLE):
         for name, (file, draw) in FIGURES.items():
             if name in stored:
-                draw(stored[name]["data"], docs / "figures" / file)
+                draw(stored[name]["data"], DOCS / "figures" / file)
 
 
 def main(*arguments: str) -> None:
