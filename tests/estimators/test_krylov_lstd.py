@@ -14,6 +14,8 @@ from tests.helpers import batch_lstd, random_transitions
 from tests.linalg.literal_system import dense_rows, literal_system, random_steps
 from tlstd import LSTD, KrylovLSTD, Transitions, boyan_chain, load
 from tlstd.errors import InvalidParameterError
+from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.krylov_lstd import STREAM_SAMPLES
 from tlstd.linalg.projected_stream import ProjectedStream
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_store import SampleStore
@@ -171,6 +173,8 @@ def test_bytes_per_sample_is_what_samples_take() -> None:
     [
         ("dimension", 0),
         ("dimension", 2.5),
+        ("max_samples", 1),
+        ("max_samples", 10.5),
         ("ridge", -1.0),
         ("ridge", np.nan),
         ("beta", 0.0),
@@ -315,3 +319,77 @@ def test_forgetting_that_never_forgets() -> None:
     """The smallest numbers are weights as well: no sample ever leaves."""
     model = KrylovLSTD(4, lambda_=0.5, dimension=4, beta=5e-324)
     assert model.n_updates == 0
+
+
+# Bounded memory.
+
+
+@pytest.mark.parametrize("kind", ["binary", "valued", "dense"])
+@pytest.mark.parametrize("reads", ["batch", "stream"])
+@pytest.mark.parametrize("beta", [None, 0.01])
+def test_with_few_features_folding_changes_nothing(kind: str, reads: str, beta: float | None) -> None:
+    """There are fewer features than vectors of the basis: the older samples are known exactly."""
+    steps = random_steps(np.random.default_rng(20), 500, kind=kind, ratios=True, n_targets=2)
+    options: dict[str, Any] = {"lambda_": 0.7, "ridge": 1e-3, "beta": beta, "reads": reads, "n_targets": 2}
+    kept = KrylovLSTD(30, dimension=9, max_samples=10**9, **options)
+    folded = KrylovLSTD(30, dimension=9, max_samples=50, **options)
+    for model in (kept, folded):
+        model.update_many(steps)
+    assert folded._store.samples.n_kept < 50
+    expected = kept.predict(steps.X)
+    np.testing.assert_allclose(folded.predict(steps.X), expected, atol=1e-8 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("dimension", [5, "auto"])
+def test_folded_samples_count(dimension: int | str) -> None:
+    """More features than the basis has vectors: nearer to all samples than the last ones alone."""
+    steps = random_steps(np.random.default_rng(21), 2000, n_features=200)
+    values = {}
+    for name, max_samples, part in (("all", None, steps), ("folded", 200, steps), ("last", None, steps[1850:])):
+        model = KrylovLSTD(200, lambda_=0.7, dimension=dimension, max_samples=max_samples)
+        model.update_many(part)
+        values[name] = model.predict(steps.X)
+    folded, last = (np.linalg.norm(values[name] - values["all"]) for name in ("folded", "last"))
+    assert folded < 0.5 * last
+
+
+@pytest.mark.parametrize("dimension", [5, "auto"])
+def test_a_folding_stream_saved_anywhere_goes_on(dimension: int | str, tmp_path: Path) -> None:
+    steps = random_steps(np.random.default_rng(22), 300, n_features=100, n_targets=2, ratios=True)
+    options: dict[str, Any] = {"reads": "stream", "max_samples": 40, "n_targets": 2}
+    model: LinearEstimator = KrylovLSTD(100, lambda_=0.6, dimension=dimension, **options)
+    at_once = KrylovLSTD(100, lambda_=0.6, dimension=dimension, **options)
+    values = at_once.update_and_predict(steps)
+    for start in range(0, 300, 75):
+        for i in range(start, start + 75):
+            model.update(steps[i])
+            expected = model.predict(steps[i].x_next)
+            np.testing.assert_allclose(values[i], expected, atol=1e-9 * max(1.0, np.abs(expected).max()))
+        model.save(tmp_path / "model")
+        twin = load(tmp_path / "model")
+        np.testing.assert_array_equal(twin.weights, model.weights)
+        model = twin
+    np.testing.assert_allclose(model.weights, at_once.weights, atol=1e-10 * np.abs(model.weights).max())
+
+
+def test_streams_are_bounded_and_batches_are_not() -> None:
+    steps = random_steps(np.random.default_rng(23), 9000, n_features=40)
+    stream, batch = (KrylovLSTD(40, lambda_=0.7, dimension=3, reads=reads) for reads in ("stream", "batch"))
+    for model in (stream, batch):
+        model.update_many(steps)
+    assert stream._store.samples.n_kept == 9000 - STREAM_SAMPLES // 2
+    assert batch._store.samples.n_kept == 9000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("reads", ["batch", "stream"])
+def test_a_million_steps_in_constant_memory(reads: str) -> None:
+    steps = random_steps(np.random.default_rng(24), 20_000, n_features=500)
+    model = KrylovLSTD(500, lambda_=0.7, dimension=5, reads=reads, max_samples=2000)
+    model.update_many(steps)
+    sizes = []
+    for _ in range(49):
+        model.update_many(steps)
+        sizes.append(model.nbytes)
+    assert model.n_updates == 10**6
+    assert max(sizes) <= 1.01 * sizes[0]

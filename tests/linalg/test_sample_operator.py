@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from tests.linalg.literal_system import dense_rows, literal_system, random_steps, seen_features
 from tlstd.errors import InvalidInputError
 from tlstd.linalg.batch import Batch
-from tlstd.linalg.sample_operator import HeldOut, OldPart, SampleOperator
-from tlstd.linalg.sample_store import SampleStore
+from tlstd.linalg.sample_operator import HeldOut, SampleOperator
+from tlstd.linalg.sample_store import OldPart, SampleStore
 from tlstd.types import Transitions
 
 LAMBDA = 0.8
@@ -131,22 +131,45 @@ def test_an_operator_is_a_snapshot() -> None:
     np.testing.assert_array_equal(operator.matvec(v), before)
 
 
-def test_shift_and_old_part_are_added() -> None:
+@pytest.mark.parametrize("beta", [None, 0.05])
+@pytest.mark.parametrize("beyond", [0.0, 0.7])
+def test_shift_and_old_part_are_added(beta: float | None, beyond: float) -> None:
+    """The old part with the weight that its samples have now, in the systems of folds too."""
     rng = np.random.default_rng(7)
-    store = stored(random_steps(rng, 30))
-    plain = SampleOperator(store.samples, lambda_=LAMBDA)
-    n = plain.n
-    old = OldPart(rng.standard_normal((n - 3, 2)), rng.standard_normal((n - 3, 2)), rng.standard_normal((n - 3, 1)))
+    store = stored(random_steps(rng, 30), beta=beta)
+    store.leave(2)
+    samples = store.samples
+    plain = SampleOperator(samples, lambda_=LAMBDA, beta=beta)
+    n, rows = plain.n, plain.n - 3
+    left, right = rng.standard_normal((rows, 2)), np.linalg.qr(rng.standard_normal((rows, 2)))[0]
+    old = OldPart(left, right, beyond, rng.standard_normal((rows, 1)), 1.0, np.zeros(rows))
     shift = rng.random(n)
-    operator = SampleOperator(store.samples, lambda_=LAMBDA, shift=shift, old=old)
-    A = plain.toarray() + np.diag(shift)
-    A[: n - 3, : n - 3] += old.left @ old.right.T
-    b = plain.b()
-    b[: n - 3] += old.b
+    share = 14 / 30 if beta is None else (1.0 - beta) ** 16
+    A_old, b_old = np.zeros((n, n)), np.zeros((n, 1))
+    A_old[:rows, :rows] = share * (left @ right.T + beyond * (np.eye(rows) - right @ right.T))
+    b_old[:rows] = share * old.b
+    operator = SampleOperator(samples._replace(old=old), lambda_=LAMBDA, beta=beta, shift=shift)
+    A = plain.toarray() + A_old + np.diag(shift)
     V = rng.standard_normal((n, 2))
     np.testing.assert_allclose(operator.matvec(V), A @ V, atol=1e-13)
     np.testing.assert_allclose(operator.rmatvec(V), A.T @ V, atol=1e-13)
-    np.testing.assert_allclose(operator.b(), b, atol=1e-13)
+    np.testing.assert_allclose(operator.b(), plain.b() + b_old, atol=1e-13)
+
+    fold, systems = np.arange(16) % 2, np.array([1, -1], dtype=np.int16)
+    folds = HeldOut(fold, np.zeros(16, dtype=np.bool_))
+    without = SampleOperator(samples, lambda_=LAMBDA, beta=beta, folds=folds)
+    operator = SampleOperator(samples._replace(old=old), lambda_=LAMBDA, beta=beta, folds=folds)
+    weights = np.full(30, 1 / 30) if beta is None else beta * (1.0 - beta) ** np.arange(29.0, -1.0, -1.0)
+    lost = weights[14:][fold == 1].sum()
+    # without an old part the kept samples are scaled to the weight of all kept ones, here to that of all 30
+    scales = weights.sum() / (weights.sum() - np.array([lost, 0.0]))
+    before = weights[14:].sum() / (weights[14:].sum() - np.array([lost, 0.0]))
+    for product, literal in (
+        (operator.matvec(V, systems=systems), without.matvec(V, systems=systems) / before + A_old @ V),
+        (operator.rmatvec(V, systems=systems), without.rmatvec(V, systems=systems) / before + A_old.T @ V),
+        (operator.b(systems=systems), without.b(systems=systems) / before + b_old),
+    ):
+        np.testing.assert_allclose(product, scales * literal, atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", ["binary", "valued", "dense"])
@@ -165,7 +188,8 @@ def test_mean_square_and_constant_features(kind: str, beta: float | None) -> Non
     operator = SampleOperator(store.samples, lambda_=LAMBDA, beta=beta)
     weights = np.full(40, 1.0) if beta is None else (1.0 - beta) ** np.arange(39.0, -1.0, -1.0)
     assert operator.mean_square() == pytest.approx(weights @ (X**2).sum(axis=1) / weights.sum(), rel=1e-14)
-    assert set(store.ids[operator.constant_features()]) == {3, 5}
+    constant = operator.constant_features()
+    assert dict(zip(store.ids[constant != 0.0], constant[constant != 0.0], strict=True)) == {3: 2.5, 5: 1.0}
 
 
 def test_no_samples() -> None:

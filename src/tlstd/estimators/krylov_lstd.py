@@ -16,8 +16,8 @@ from tlstd.types import FloatArray, IntArray, Vector
 
 STREAM_SAMPLES = 8192
 """Samples that ``reads="stream"`` keeps by default."""
-FOLD_DIMENSION = 32
-"""Least dimension of the space in which folded samples are known exactly; otherwise it is twice the solution's."""
+FOLD_DIMENSION = 60
+"""Dimension of the space on which folded samples are exact where the solution's is chosen."""
 
 
 class KrylovLSTD(LinearEstimator):
@@ -65,8 +65,9 @@ class KrylovLSTD(LinearEstimator):
     :class:`tlstd.linalg.sample_store.SampleStore` for others). The first read after an update takes O(dimension ·
     (entries stored + features seen · dimension)); further reads are free.
 
-    Folding keeps two arrays of max(``FOLD_DIMENSION``, 2 · dimension) numbers for each feature seen and target, and
-    takes, once in max_samples/2 updates, as long as a read of that dimension.
+    Folding is on a basis of max(32, 2 · dimension) vectors for each target (``FOLD_DIMENSION`` with "auto"). It keeps
+    two numbers for each of them and feature seen, and takes, once in max_samples/2 updates, as long as a read of that
+    dimension.
 
     References
     ----------
@@ -113,7 +114,7 @@ class KrylovLSTD(LinearEstimator):
             beta=self.beta,
             n_targets=self.n_targets,
             max_samples=STREAM_SAMPLES if self.max_samples is None and self.reads == "stream" else self.max_samples,
-            fold=Folding(self._operator, max(FOLD_DIMENSION, 2 * (self._fixed or 0))),
+            fold=Folding(self._operator, FOLD_DIMENSION if self._fixed is None else max(32, 2 * self._fixed)),
         )
         self._stream = None
         if self.reads == "stream":

@@ -15,6 +15,8 @@ from tlstd.types import FloatArray
 
 LAST = 0.25
 """Share of the basis, its last vectors, whose qᵀA_old q say what A_old is taken for outside of the basis."""
+BEYOND = 0.5
+"""What A_old is taken for there, as a share of their mean: it falls along the basis, and goes on falling."""
 
 
 class Folding:
@@ -25,11 +27,11 @@ class Folding:
 
         A_old ≈ (A_old Q) Qᵀ + τ (I - QQᵀ)
 
-    with τ the mean of qᵀA_old q over the last vectors of each space, which are nearest to what is outside (0 if it is
-    negative). So old samples go on opposing directions that only few of the kept samples speak for; without τ these
-    would be fitted to the kept samples alone. At the next folding the same is done with A_old + A_leaving, where A_old
-    is what had been kept. The right-hand side and the eligibility trace are exact always, and A_old is while no more
-    features were seen than Q may have vectors (Q = I).
+    with τ half of the mean of qᵀA_old q over the last quarter of the vectors, which are nearest to what is outside
+    (0 if it is negative). So old samples go on opposing directions that only few of the kept samples speak for;
+    without τ these would be fitted to the kept samples alone. At the next folding the same is done with A_old +
+    A_leaving, where A_old is what had been kept. The right-hand side and the eligibility trace are exact always, and
+    A_old is while no more features were seen than Q may have vectors (Q = I).
 
     Cost: m products with the system (a column for each target) and one with as many columns as Q has.
 
@@ -61,7 +63,7 @@ class Folding:
         return OldPart(
             left=AQ,
             right=Q,
-            beyond=max(0.0, beyond),
+            beyond=max(0.0, BEYOND * beyond),
             b=leaving.b(),
             square=leaving.mean_square(),
             constant=leaving.constant_features(),
