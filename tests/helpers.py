@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from types import FrameType
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from tlstd.checks.reliability import _Injector
 from tlstd.estimators.base import LinearEstimator
 from tlstd.types import FloatArray, SparseVector, Transitions, Vector
 
@@ -106,33 +106,11 @@ def interrupted_everywhere(
     KeyboardInterrupt is raised before the first line of the library's code that runs, before the one ``every`` lines
     later, and so on; the last model was not interrupted.
     """
-    at, finished = 1, False
-    while not finished:
+    at, came = 1, True
+    while came:
         model = make()
         model.update_many(before)
-        finished = not _is_interrupted(lambda model=model: model.update_many(steps), at)  # type: ignore[misc]
+        injector = _Injector(type(model), at, KeyboardInterrupt())
+        came = injector.run(partial(model.update_many, steps))
         yield model
         at += every
-
-
-def _is_interrupted(action: Callable[[], None], at: int) -> bool:
-    """Run it with a KeyboardInterrupt before line ``at`` of the library's lines; whether it came to that."""
-    lines = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal lines
-        if not frame.f_globals.get("__name__", "").startswith("tlstd."):
-            return None
-        lines += event == "line"
-        if lines == at and event == "line":
-            raise KeyboardInterrupt
-        return trace
-
-    sys.settrace(trace)
-    try:
-        action()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(None)
-    return False

@@ -378,6 +378,7 @@ class LinearEstimator(ABC):
         return {}
 
     @classmethod
+    @np.errstate(over="ignore", invalid="ignore")
     def _loaded(cls, contents: container.Contents, classes: Mapping[str, type[LinearEstimator]]) -> LinearEstimator:
         """Make a model from the contents of a file; raises StateError if they do not make one."""
         saved = contents.saved
