@@ -1,6 +1,7 @@
 """Every registered estimator keeps the contract of ``tlstd.checks``, with no exceptions."""
 
 import copy
+import itertools
 import os
 import re
 import signal
@@ -18,7 +19,7 @@ from threadpoolctl import threadpool_limits
 import tlstd
 from tests.estimators.plain import Plain
 from tests.helpers import random_transitions
-from tlstd.checks import CHECKS, check_estimator, children
+from tlstd.checks import CHECKS, check_estimator, children, reliability
 from tlstd.errors import BusyError, InvalidParameterError
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.estimators.td import TD
@@ -79,6 +80,22 @@ def test_nobody_uses_a_model_in_the_middle_of_a_call(name: str) -> None:
             sys.settrace(before)
     assert counts["busy"] == counts["lines"] > 3
     assert np.array_equal(model.weights, undisturbed.weights)
+
+
+@pytest.mark.parametrize("name", ["ATD", "TLSTD", "LSTD", "ILSTD", "TD", "Handover"])
+def test_mending_may_be_interrupted_too(name: str) -> None:
+    steps = random_transitions(np.random.default_rng(0), n_features=12, n_steps=40, density=0.1, sparse=True)
+    undisturbed = ESTIMATORS[name](12)
+    undisturbed.update_many(steps)
+    for first, again in itertools.product(range(20, 260, 60), range(6, 22, 3)):  # lines
+        model = ESTIMATORS[name](12)
+        model.update_many(steps[:20])
+        learning = reliability._Injector(type(model), first, KeyboardInterrupt())
+        learning.run(lambda model=model: model.update_many(steps[20:]))  # type: ignore[misc]
+        reliability._Injector(type(model), again, MemoryError()).run(lambda model=model: model.weights)  # type: ignore[misc]
+        repr(model)
+        model.update_many(steps[model.n_updates :])
+        assert np.abs(model.weights - undisturbed.weights).max() < 1e-9 * np.abs(undisturbed.weights).max()
 
 
 def test_a_call_that_a_busy_model_cut_off_is_mended() -> None:

@@ -57,18 +57,25 @@ def guarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[An
         with self._lock:
             if own["_unfinished"]:
                 self._mend()
-            own["_unfinished"] = True
-            try:
-                result = method(self, *args, **kwargs)
-            except BusyError:  # somebody else was refused, and this call was cut off by it
-                raise
-            except TlstdError:
-                own["_unfinished"] = own["_before"] is not None  # refused while learning: what was begun is undone
-                raise
-            own["_unfinished"] = False
-            return result
+            return _whole(own, method, self, args, kwargs)
 
     return call
+
+
+def _whole(
+    own: dict[str, Any], method: Callable[..., R], model: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> R:
+    """Call a method of a model in order with these attributes, which count as unfinished if it is cut off."""
+    own["_unfinished"] = True
+    try:
+        result = method(model, *args, **kwargs)
+    except BusyError:  # somebody else was refused, and this call was cut off by it
+        raise
+    except TlstdError:
+        own["_unfinished"] = own["_before"] is not None  # refused while learning: what was begun is undone
+        raise
+    own["_unfinished"] = False
+    return result
 
 
 @runtime_checkable
@@ -189,6 +196,7 @@ class LinearEstimator(ABC):
         with self._lock:
             if self._unfinished:
                 self._mend()
+                self._unfinished = False
             return copy.deepcopy({name: value for name, value in self.__dict__.items() if name != "_lock"}, memo)
 
     # --- learning ---------------------------------------------------------------------------------------------------
@@ -296,13 +304,13 @@ class LinearEstimator(ABC):
         own.update(_n_updates=n_updates, _trace_bound=bound, _before=None)
 
     def _mend(self) -> None:
-        """Put the model in order after an interruption, if need be more than once.
+        """Put the model in order after an interruption; if that is interrupted, from the beginning again.
 
         A subclass that changes anything in place, or keeps caches that are changed in place, extends this.
         """
         if self._before is not None:
             self.__dict__.update(self._before, _before=None)
-        self.__dict__.update(_solved=None, _reading=None, _unfinished=False)
+        self.__dict__.update(_solved=None, _reading=None)
 
     def _longest_lambda(self) -> float:
         """λ of the longest trace that is kept."""

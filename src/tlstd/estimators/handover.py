@@ -158,8 +158,9 @@ class Handover(LinearEstimator):
         self._before = None  # the active estimator knows what was learned
         super()._mend()
         self._put_back()
-        self.active._mend()
-        self._second._mend()
+        for part in (self.active, self._second):
+            part._mend()
+            part._unfinished = False
 
     def _learn_across(self, batch: Batch) -> None:
         """Learn from a batch in which the weights of the first are looked at."""
