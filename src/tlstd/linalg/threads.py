@@ -37,7 +37,7 @@ class _Limit:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.users: weakref.WeakSet[_User] = weakref.WeakSet()  # who was interrupted while leaving has left all the same
+        self.users: weakref.WeakSet[_User] = weakref.WeakSet()  # whoever is interrupted while leaving has left
         self.limiter: Any = None
 
     def change(self, step: Callable[[], None]) -> None:
