@@ -18,6 +18,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -251,6 +252,13 @@ def timing() -> Data:
             model.update(step)
             model.predict(step.x_next)
 
+    warm, part = 6_400, 320  # a model in its steady state: whole buffers stand for all 10,000 samples
+
+    def tlstd(name: str, buffer_size: int | None) -> Side:
+        model = TLSTD(d, 40, lambda_=LAMBDA, buffer_size=buffer_size)
+        model.update_many(stream[:warm])
+        return Side(name, part, lambda: partial(one_by_one, deepcopy(model), steps[warm : warm + part]))
+
     times = measured(
         side("TD pass", td, learn, 1),
         Side("TD sweep", 1, lambda: partial(sweep, None)),
@@ -262,20 +270,16 @@ def timing() -> Data:
         side("TD Python", td, one_by_one, n),
         side("stream given Python", partial(krylov, dimension=DIMENSION, reads="stream"), one_by_one, n),
         side("stream auto Python", partial(krylov, reads="stream"), one_by_one, n),
+        tlstd("t-LSTD Python", None),
+        tlstd("t-LSTD Python, buffer 40", 40),
     )
-    warm, part = 6_400, 400  # ten whole buffers of a model in its steady state stand for all 10,000
-    model = TLSTD(d, 40, lambda_=LAMBDA, buffer_size=40)
-    model.update_many(stream[:warm])
-    begin = time.process_time()
-    one_by_one(model, steps[warm : warm + part])
-    tlstd = (time.process_time() - begin) / part
 
     def against(ours: str, theirs: str) -> list[float]:
         return list(ratios(times[ours], times[theirs]))
 
     return {
         "seconds": {name: list(t.cpu) for name, t in times.items()},
-        "tlstd_step": tlstd,
+        "steps": {name: t.steps for name, t in times.items()},
         "ratios": {
             "batch given / TD pass": against("batch given", "TD pass"),
             "batch auto / TD pass": against("batch auto", "TD pass"),
@@ -284,8 +288,10 @@ def timing() -> Data:
             "stream auto / TD compiled": against("stream auto", "TD compiled"),
             "stream given Python / TD Python": against("stream given Python", "TD Python"),
             "stream auto Python / TD Python": against("stream auto Python", "TD Python"),
-            "stream given Python / t-LSTD Python": [s / n / tlstd for s in times["stream given Python"].cpu],
-            "stream auto Python / t-LSTD Python": [s / n / tlstd for s in times["stream auto Python"].cpu],
+            "stream given Python / t-LSTD Python": against("stream given Python", "t-LSTD Python"),
+            "stream auto Python / t-LSTD Python": against("stream auto Python", "t-LSTD Python"),
+            "stream given Python / t-LSTD, buffer 40": against("stream given Python", "t-LSTD Python, buffer 40"),
+            "stream auto Python / t-LSTD, buffer 40": against("stream auto Python", "t-LSTD Python, buffer 40"),
         },
     }
 
@@ -551,24 +557,26 @@ def timing_table(data: Data) -> str:
         "stream auto / TD compiled": ('`update_and_predict`, "auto"', "TD by the same call", 20.0),
         "stream given Python / TD Python": ("`update` and `predict`, dimension 8", "TD's", 1.5),
         "stream auto Python / TD Python": ('`update` and `predict`, "auto"', "TD's", 1.5),
-        "stream given Python / t-LSTD Python": ("`update` and `predict`, dimension 8", "t-LSTD's, rank 40", 0.1),
-        "stream auto Python / t-LSTD Python": ('`update` and `predict`, "auto"', "t-LSTD's, rank 40", 0.1),
+        "stream given Python / t-LSTD Python": ("the same, dimension 8", "t-LSTD's, rank 40", 0.1),
+        "stream auto Python / t-LSTD Python": ('the same, "auto"', "t-LSTD's, rank 40", 0.1),
+        "stream given Python / t-LSTD, buffer 40": ("the same, dimension 8", "t-LSTD's with `buffer_size=40`", 0.1),
+        "stream auto Python / t-LSTD, buffer 40": ('the same, "auto"', "t-LSTD's with `buffer_size=40`", 0.1),
     }
     rows = []
     for name, (ours, theirs, target) in targets.items():
         values = data["ratios"][name]
         reached = "yes" if np.median(values) <= target else "**no**"
         rows.append([ours, theirs, some(values), f"≤ {target:g}", reached])
-    seconds = {name: float(np.median(values)) for name, values in data["seconds"].items()}
-    n = ENERGY_SAMPLES[-1]
+    each = {name: float(np.median(values)) / data["steps"][name] for name, values in data["seconds"].items()}
+    ms = {name: f"{1e3 * seconds:.0f}" for name, seconds in each.items()}
+    us = {name: f"{1e6 * seconds:,.{1 if seconds < 1e-4 else 0}f}" for name, seconds in each.items()}
     note = (
-        f"In these runs TD took {1e3 * seconds['TD pass']:.0f} ms for a pass, batch reads "
-        f'{1e3 * seconds["batch given"]:.0f} ms (dimension 8) and {1e3 * seconds["batch auto"]:.0f} ms ("auto"); '
-        f"a step by `update_and_predict` took {1e6 * seconds['TD compiled'] / n:.1f} µs with TD, "
-        f"{1e6 * seconds['stream given'] / n:.1f} and {1e6 * seconds['stream auto'] / n:.1f} µs here; from Python "
-        f"{1e6 * seconds['TD Python'] / n:.0f} µs with TD, {1e6 * seconds['stream given Python'] / n:.0f} and "
-        f"{1e6 * seconds['stream auto Python'] / n:.0f} µs here, {1e6 * data['tlstd_step']:,.0f} µs with t-LSTD (400 "
-        "steps after 6,400 samples, buffers of 40, which are the quickest for reads)."
+        f"In these runs TD took {ms['TD pass']} ms for a pass, batch reads {ms['batch given']} ms (dimension 8) and "
+        f'{ms["batch auto"]} ms ("auto"). A step by `update_and_predict` took {us["TD compiled"]} µs with TD, '
+        f"{us['stream given']} and {us['stream auto']} µs here; from Python {us['TD Python']} µs with TD, "
+        f"{us['stream given Python']} and {us['stream auto Python']} µs here, {us['t-LSTD Python']} µs with t-LSTD and "
+        f"{us['t-LSTD Python, buffer 40']} µs with its shorter buffer, which is better for reads (320 steps after "
+        "6,400 samples stand for all)."
     )
     return f"{table(['', 'against', 'CPU time, ratio', 'target', 'reached'], rows)}\n\n{note}"
 
