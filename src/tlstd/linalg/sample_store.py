@@ -120,12 +120,12 @@ def _resized(array: NDArray[Number], size: int) -> NDArray[Number]:
 class OldPart(NamedTuple):
     """What is kept of the system of samples that have left, over the n₀ features that were seen when the last did.
 
-    A_old ≈ ``left`` ``right``ᵀ + ``beyond`` (I - ``right`` ``right``ᵀ). Everything is weighted as the samples were when
-    the last of them was the newest.
+    A_old ≈ C Qᵀ + τ (I - Q Qᵀ) with C = ``left``, Q = ``right`` and τ = ``beyond``. Everything is weighted as the
+    samples were when the last of them was the newest.
     """
 
     left: FloatArray
-    """A_old ``right``, (n₀, k)."""
+    """C = A_old Q, (n₀, k)."""
     right: FloatArray
     """An orthonormal basis Q of the space in which A_old is known, (n₀, k)."""
     beyond: float
