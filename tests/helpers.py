@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
+
 import numpy as np
 import scipy.sparse as sp
 
+from tlstd.checks.reliability import _Injector
+from tlstd.estimators.base import LinearEstimator
 from tlstd.types import FloatArray, SparseVector, Transitions, Vector
+
+Model = TypeVar("Model", bound=LinearEstimator)
 
 
 def random_transitions(
@@ -88,3 +96,21 @@ def batch_lstd(
 def dense(x: Vector) -> FloatArray:
     """A vector as a dense array."""
     return x.toarray() if isinstance(x, SparseVector) else x
+
+
+def interrupted_everywhere(
+    make: Callable[[], Model], before: Transitions, steps: Transitions, *, every: int = 1
+) -> Iterator[Model]:
+    """Models that have learned ``before`` and were interrupted while they learned ``steps``, at one line after another.
+
+    KeyboardInterrupt is raised before the first line of the library's code that runs, before the one ``every`` lines
+    later, and so on; the last model was not interrupted.
+    """
+    at, came = 1, True
+    while came:
+        model = make()
+        model.update_many(before)
+        injector = _Injector(type(model), at, KeyboardInterrupt())
+        came = injector.run(partial(model.update_many, steps))
+        yield model
+        at += every

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import copyreg
 import pickle
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -232,3 +233,28 @@ def test_weights_that_are_not_finite_cannot_be_pickled() -> None:
         model.update(Transition([1.0, 1.0], 1.0, [0.0, 0.0], discount=0.0, trace_discount=0.0))
     with pytest.raises(InvalidInputError, match="values"):
         pickle.dumps(model.sparse_weights)
+
+
+class _Meddler:
+    """An attribute that, when it is copied, lets another thread try to change the model."""
+
+    def __init__(self, change: Callable[[], None]) -> None:
+        self.thread = threading.Thread(target=change, daemon=True)
+        self.waits = False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        self.thread.start()
+        self.thread.join(0.1)
+        self.waits = self.thread.is_alive()
+
+
+@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, _pickled])
+def test_nobody_changes_a_model_while_it_is_copied(clone: Callable[[Any], Any]) -> None:
+    steps = random_transitions(np.random.default_rng(0), n_features=4, n_steps=20)
+    model = TD(4, step_size=0.1, lambda_=0.5)
+    model.update_many(steps[:10])
+    meddler = model._meddler = _Meddler(lambda: model.update_many(steps[10:]))
+    twin = clone(model)
+    assert meddler.waits
+    meddler.thread.join(60.0)
+    assert (twin.n_updates, model.n_updates) == (10, 20)

@@ -40,6 +40,9 @@ from tlstd.streams import from_gymnasium, record, stream, trajectory
 class Stubborn:
     """Cannot be made an array."""
 
+    def __repr__(self) -> str:
+        return "Stubborn()"
+
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("no")
 

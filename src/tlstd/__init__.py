@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tlstd.domains.garnet import garnet as garnet
     from tlstd.domains.mdp import MarkovRewardProcess as MarkovRewardProcess
     from tlstd.domains.random_walk import random_walk as random_walk
+    from tlstd.errors import BusyError as BusyError
     from tlstd.errors import CapacityError as CapacityError
     from tlstd.errors import InvalidInputError as InvalidInputError
     from tlstd.errors import InvalidParameterError as InvalidParameterError
@@ -51,6 +52,7 @@ _HOME = {
     "ILSTD": "estimators.ilstd",
     "TD": "estimators.td",
     "TrueOnlineTD": "estimators.true_online_td",
+    "BusyError": "errors",
     "CapacityError": "errors",
     "Concatenate": "features.combine",
     "Estimator": "estimators.base",

@@ -23,3 +23,7 @@ class StateError(TlstdError, ValueError):
 
 class ReadOnlyError(TlstdError, AttributeError):
     """A parameter of a model was assigned to. Nothing has changed."""
+
+
+class BusyError(TlstdError, RuntimeError):
+    """A model was used in the middle of another call of the same thread on it. Nothing has changed."""

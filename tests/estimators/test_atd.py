@@ -1,16 +1,19 @@
 """ATD between its two limits, TD and LSTD, and against a literal loop in between."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.linalg
 
+import tlstd
 from tests.helpers import batch_lstd, dense, random_transitions
 from tlstd.checks import check_estimator
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.atd import ATD
 from tlstd.estimators.step_sizes import Decay
+from tlstd.linalg.moving_weights import MovingWeights
 from tlstd.linalg.reference import ReferenceTLSTD
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 
@@ -107,6 +110,40 @@ def test_divergence_is_data() -> None:
     model = ATD(5, 2, step_size=0.1, lambda_=0.9, eta=1e6)
     model.update_many(random_transitions(np.random.default_rng(0), n_features=5, n_steps=400))
     assert not np.isfinite(model.weights).all()
+
+
+def test_weights_to_start_from_are_saved_with_replacing_traces(tmp_path: Path) -> None:
+    steps = stream(2, "sparse")
+    model = ATD(20, 3, step_size=Decay(1.0, 10), lambda_=0.9, eta=0.01, trace="replacing", buffer_size=8)
+    model.start_from(np.arange(20.0))
+    model.save(tmp_path / "model")
+    loaded = tlstd.load(tmp_path / "model")
+    assert np.array_equal(loaded.weights, np.arange(20.0))
+    for m in (model, loaded):
+        m.update_many(steps)
+    assert np.array_equal(loaded.weights, model.weights)
+
+
+@pytest.mark.parametrize("after", [0, 3, 8, 11])
+def test_an_interruption_takes_a_replacing_trace_back(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample that has been appended, but has not moved the weights, leaves nothing on the trace."""
+    steps = stream(2, "sparse")[:30]
+    whole, cut_off = (
+        ATD(20, 3, step_size=Decay(1.0, 10), lambda_=0.9, eta=0.01, trace="replacing", buffer_size=8) for _ in range(2)
+    )
+    whole.update_many(steps)
+    cut_off.update_many(steps[:after])
+    with monkeypatch.context() as patch:
+        patch.setattr(MovingWeights, "move", lambda *arguments: _raise(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            cut_off.update(steps[after])
+    assert cut_off.n_updates == after
+    cut_off.update_many(steps[after:])
+    assert close(cut_off.weights, whole.weights, 1e-10)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
 
 
 @pytest.mark.long

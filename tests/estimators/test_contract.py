@@ -1,23 +1,30 @@
 """Every registered estimator keeps the contract of ``tlstd.checks``, with no exceptions."""
 
+import copy
+import itertools
 import os
 import re
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+import tlstd
 from tests.estimators.plain import Plain
-from tlstd.checks import CHECKS, check_estimator, children
-from tlstd.errors import InvalidParameterError
+from tests.helpers import random_transitions
+from tlstd.checks import CHECKS, check_estimator, children, reliability
+from tlstd.errors import BusyError, InvalidParameterError
 from tlstd.estimators.registry import ESTIMATORS
+from tlstd.estimators.td import TD
 from tlstd.estimators.tlstd import TLSTD
-from tlstd.types import SparseVector, Transition, Transitions, as_vector
+from tlstd.types import FloatArray, SparseVector, Transition, Transitions, as_vector
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -37,6 +44,71 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", OPTIONS)
 def test_contract_of_options(name: str) -> None:
     check_estimator(lambda n, **more: TLSTD(n, 7, lambda_=0.9, **OPTIONS[name], **more))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_nobody_uses_a_model_in_the_middle_of_a_call(name: str) -> None:
+    """Reads, copies, saves and updates between any two lines of an update (a signal handler) are refused."""
+    steps = random_transitions(np.random.default_rng(0), n_features=12, n_steps=40, density=0.1, sparse=True)
+    model, undisturbed = ESTIMATORS[name](12), ESTIMATORS[name](12)
+    uses: list[Callable[[], Any]] = [
+        lambda: model.predict(steps[0].x),
+        lambda: model.weights,
+        lambda: model.update(steps[0]),
+        lambda: copy.deepcopy(model),
+    ]
+    package, counts = os.path.dirname(tlstd.__file__), {"lines": 0, "busy": 0}
+
+    def handler(frame: FrameType, event: str, arg: object) -> Any:
+        inside = frame.f_code.co_filename.startswith(package)
+        if inside and model._before is not None and event == "line":
+            counts["lines"] += 1
+            try:
+                assert type(model).__name__ in repr(model)
+                uses[counts["lines"] % len(uses)]()
+            except BusyError:
+                counts["busy"] += 1
+        return handler if inside else None
+
+    for m in (undisturbed, model):
+        before = sys.gettrace()
+        sys.settrace(handler if m is model else before)
+        try:
+            m.update_many(steps[:25])
+            m.update_many(steps[25:])
+        finally:
+            sys.settrace(before)
+    assert counts["busy"] == counts["lines"] > 3
+    assert np.array_equal(model.weights, undisturbed.weights)
+
+
+@pytest.mark.parametrize("name", ["ATD", "TLSTD", "LSTD", "ILSTD", "TD", "Handover"])
+def test_mending_may_be_interrupted_too(name: str) -> None:
+    steps = random_transitions(np.random.default_rng(0), n_features=12, n_steps=40, density=0.1, sparse=True)
+    undisturbed = ESTIMATORS[name](12)
+    undisturbed.update_many(steps)
+    for first, again in itertools.product(range(20, 260, 60), range(6, 22, 3)):  # lines
+        model = ESTIMATORS[name](12)
+        model.update_many(steps[:20])
+        learning = reliability._Injector(type(model), first, KeyboardInterrupt())
+        learning.run(lambda model=model: model.update_many(steps[20:]))  # type: ignore[misc]
+        reliability._Injector(type(model), again, MemoryError()).run(lambda model=model: model.weights)  # type: ignore[misc]
+        repr(model)
+        model.update_many(steps[model.n_updates :])
+        assert np.abs(model.weights - undisturbed.weights).max() < 1e-9 * np.abs(undisturbed.weights).max()
+
+
+def test_a_call_that_a_busy_model_cut_off_is_mended() -> None:
+    steps = random_transitions(np.random.default_rng(0), n_features=5, n_steps=40)
+    model = TD(5, step_size=lambda t: 0.1 if t < 20 else float(model.weights[0]), lambda_=0.5)
+    model.update_many(steps[:10])
+    with pytest.raises(BusyError, match="weights was asked for in the middle of another call on this TD"):
+        model.update_many(steps[10:])
+    assert model.n_updates == 10
+    model.update_many(steps[10:15])
+    undisturbed = TD(5, step_size=0.1, lambda_=0.5)
+    undisturbed.update_many(steps[:15])
+    assert np.array_equal(model.weights, undisturbed.weights)
 
 
 # Broken estimators: each check must be able to fail, and a sound estimator must be able to pass.
@@ -221,6 +293,17 @@ class ReadsMemory(Plain):
         return super().predict(x)
 
 
+class Belated(Plain):
+    """Predicts with the weights from before the step."""
+
+    def update_and_predict(self, transitions: Transitions) -> FloatArray:
+        values = []
+        for t in transitions:
+            values.append(self.predict(t.x_next))
+            self.update(t)
+        return np.array(values)
+
+
 @pytest.mark.parametrize(
     ("broken", "check", "message"),
     [
@@ -245,6 +328,7 @@ class ReadsMemory(Plain):
         (Settable, "parameters_are_read_only", "n_features can be set"),
         (Unkind, "parameters_are_read_only", "not a TlstdError"),
         (ReadsMemory, "layouts", "dense features as Fortran order"),
+        (Belated, "update_and_predict", "update and predict in turn"),
     ],
 )
 def test_contract_catches(broken: type[Plain], check: str, message: str) -> None:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.helpers import batch_lstd, dense, random_transitions
-from tlstd import LSTD, boyan_chain, random_walk
+from tlstd import LSTD, boyan_chain, container, random_walk
 from tlstd.checks import CHECKS, Factory
 from tlstd.container import Saved
 from tlstd.errors import CapacityError, InvalidInputError, InvalidParameterError, StateError
@@ -540,3 +540,32 @@ class TestParameters:
         steps = random_transitions(np.random.default_rng(0), n_features=3, n_steps=5, n_targets=2)
         with pytest.raises(InvalidInputError, match="n_targets=1"):
             ILSTD(3, step_size=0.1, lambda_=0.5).update_many(steps)
+
+
+def test_a_first_sample_without_active_features() -> None:
+    empty = SparseVector([], [], 40)
+    steps = random_transitions(np.random.default_rng(0), n_features=40, n_steps=30, density=0.1, sparse=True)
+    model, plain = (ILSTD(40, step_size=Decay(0.1, 10), lambda_=0.8) for _ in range(2))
+    model.update(Transition(empty, 1.0, empty, discount=0.9, trace_discount=0.0))
+    assert model.n_updates == 1
+    assert not model.weights.any()
+    plain.update(Transition(steps[0].x, 0.0, steps[0].x, discount=1.0, trace_discount=0.0))  # teaches nothing either
+    for m in (model, plain):
+        m.update_many(steps[:1])
+        m.update_many(steps[1:])
+    assert_allclose(model.weights, plain.weights, rtol=1e-9, atol=1e-12)
+
+
+def test_a_history_that_no_model_has_is_refused(tmp_path: Path) -> None:
+    """Notes of a model with few features would become a cycle once there are many: an update that never ends."""
+    model = ILSTD(70, step_size=Decay(0.1, 10), lambda_=0.8)
+    model.update_many(
+        random_transitions(np.random.default_rng(0), n_features=70, n_steps=40, density=0.05, sparse=True)
+    )
+    state = model._state()
+    notes = {"steps": np.array([0]), "columns": np.array([3]), "d_values": np.array([1.0])}
+    crafted = {**state, "history": {**state["history"], **notes}}
+    whole = {"n_updates": 40, "trace_bound": 0.0, "model": crafted}
+    container.write(tmp_path / "model", "ILSTD", model._parameters(), whole)
+    with pytest.raises(StateError, match="need no history"):
+        load(tmp_path / "model")

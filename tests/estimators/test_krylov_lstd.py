@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.helpers import batch_lstd, random_transitions
 from tests.linalg.literal_system import dense_rows, literal_system, random_steps
 from tlstd import LSTD, KrylovLSTD, Transitions, boyan_chain, load
 from tlstd.errors import InvalidParameterError
@@ -290,6 +291,34 @@ def _interrupt(patched: pytest.MonkeyPatch, owner: Any, name: str, calls: int, b
         return result
 
     patched.setattr(owner, name, stopped)
+
+
+@pytest.mark.parametrize("reads", ["batch", "stream"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_huge_ratios_at_empty_vectors(sparse: bool, reads: str) -> None:
+    """A product of ratios that would overflow, at vectors that leave the trace empty."""
+    steps = random_transitions(np.random.default_rng(0), n_features=4, n_steps=60, terminate=0.0, truncate=0.0)
+    X, X_next = np.array(steps.X), np.array(steps.X_next)
+    X[20:26] = X_next[19:25] = 0.0
+    traces, rhos = np.array(steps.trace_discounts), np.ones(60)
+    traces[20], rhos[20:24] = 0.0, 1e90
+    make: Any = sp.csr_array if sparse else np.array
+    hard = Transitions(
+        make(X), steps.rewards, make(X_next), discounts=steps.discounts, trace_discounts=traces, rhos=rhos
+    )
+    model = KrylovLSTD(4, lambda_=0.9, dimension=4, reads=reads)
+    model.update_many(hard)
+    A, b = batch_lstd(hard, 0.9)
+    assert np.abs(model.operator().b() - b.reshape(-1, 1)).max() < 1e-12 * np.abs(b).max()
+    if reads == "batch":
+        assert np.abs(model.weights - np.linalg.solve(A, b).ravel()).max() < 1e-9 * np.abs(model.weights).max()
+    assert np.isfinite(model.weights).all()
+
+
+def test_forgetting_that_never_forgets() -> None:
+    """The smallest numbers are weights as well: no sample ever leaves."""
+    model = KrylovLSTD(4, lambda_=0.5, dimension=4, beta=5e-324)
+    assert model.n_updates == 0
 
 
 # Bounded memory.

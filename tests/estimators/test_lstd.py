@@ -465,3 +465,13 @@ def test_error_falls_with_the_root_of_the_stream(name: str, lambda_: float) -> N
             errors[run, i] = frequency @ (model.predict(process.X) - exact) ** 2
     slope = np.polyfit(np.log(lengths), 0.5 * np.log(errors.mean(axis=0)), 1)[0]
     assert abs(slope + 0.5) < 0.1
+
+
+@pytest.mark.parametrize("solver", ["direct", "recursive"])
+def test_features_of_terminal_next_states_have_no_rows(solver: str) -> None:
+    model = LSTD(2**31, lambda_=0.5, solver=solver)
+    x, end = SparseVector([3], [1.0], 2**31), SparseVector([5, 6], [1.0, 1.0], 2**31)
+    model.update(Transition(x, 1.0, end, discount=0.0, trace_discount=0.0))
+    assert model.n_seen == 1
+    model.update(Transition(x, 1.0, end, discount=0.5, trace_discount=0.0))
+    assert model.n_seen == 3

@@ -467,7 +467,7 @@ class TestStartFrom:
             (sp.csc_array(np.full((4, 1), np.inf)), "inf"),
             (SparseVector._trusted(np.array([1]), np.array([np.nan]), 4), "finite"),
             ("abc", "weights"),
-            (np.ones((4, 1, 1)), "dimension"),
+            (np.ones((4, 1, 1)), "shape"),
         ],
     )
     def test_refused(self, weights: Any, message: str) -> None:

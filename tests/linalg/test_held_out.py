@@ -315,3 +315,16 @@ def test_one_standard_error_is_of_the_difference() -> None:
     noisy = levels + np.array([[0.5, 0.0], [-0.7, 0.0], [0.9, 0.0], [-0.3, 0.0]])
     assert held_out.within_one_standard_error(noisy) == 0
     assert held_out.within_one_standard_error(np.array([[2.0, 1.0]])) == 1
+
+
+@pytest.mark.parametrize("rho", [1e30, 1e90])
+def test_returns_that_overflow_do_not_count(rho: float) -> None:
+    rng = np.random.default_rng(0)
+    discounts, traces = np.full(2000, 0.9), np.full(2000, 0.9)
+    rhos, nothing = np.where(rng.random(2000) < 0.1, rho, 1.0), np.zeros((2000, 1))
+    folds = held_out.make_folds(discounts, traces, 5)
+    targets = held_out.held_out_targets(
+        np.ones((2000, 1)), discounts, rhos, folds, reference=held_out.Reference(nothing, nothing)
+    )
+    assert np.isfinite(targets.values**2).all()
+    assert targets.why is not None

@@ -174,3 +174,14 @@ class TestSolveTruncated:
         assert_allclose(singular, [[0.5], [0.5]], rtol=1e-12)
         subnormal = solve_truncated(np.full((2, 2), 1e-320), np.full((2, 1), 1e-160), rcond=0.0)
         assert_array_equal(subnormal, np.zeros((2, 1)))
+
+
+class TestNotFinite:
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+    @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (130, 140)])
+    def test_all_is_nan(self, bad: float, shape: tuple[int, int]) -> None:
+        K = np.random.default_rng(0).standard_normal(shape)
+        K[-1, 0] = bad
+        for factors in (svd(K), leading_svd(K, 1)):
+            assert all(np.isnan(part).all() for part in factors)
+        assert np.isnan(solve_truncated(K[: shape[1], : shape[1]] * bad, np.ones((min(shape), 1)), rcond=0.1)).all()

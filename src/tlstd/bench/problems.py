@@ -96,9 +96,9 @@ class Warm(NamedTuple):
     """Samples in its buffer when that is full."""
 
 
-def warmed(problem: Problem, *, buffer_size: int | None = None) -> Warm:
+def warmed(problem: Problem, *, buffer_size: int | None = None, reads: str = "exact") -> Warm:
     """TLSTD after ``problem.warm`` samples and what is missing to the end of a buffer."""
-    model = TLSTD(problem.n_features, problem.rank, lambda_=problem.lambda_, buffer_size=buffer_size)
+    model = TLSTD(problem.n_features, problem.rank, lambda_=problem.lambda_, buffer_size=buffer_size, reads=reads)
     model.update_many(problem.stream[:1])
     buffer = buffer_length(model)
     start = whole(problem.warm, buffer)
@@ -127,6 +127,11 @@ def whole(count: int, buffer: int) -> int:
 def many(name: str, model: LinearEstimator, part: Transitions) -> Side:
     """``update_many`` of a copy of the model."""
     return Side(name, len(part), lambda: partial(deepcopy(model).update_many, part))
+
+
+def many_read(name: str, model: LinearEstimator, part: Transitions) -> Side:
+    """``update_and_predict`` of a copy of the model."""
+    return Side(name, len(part), lambda: partial(deepcopy(model).update_and_predict, part))
 
 
 def stepwise(name: str, model: LinearEstimator, part: Transitions, *, read: bool) -> Side:

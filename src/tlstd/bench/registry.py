@@ -8,6 +8,7 @@ from tlstd.bench.row import Row
 ROWS: dict[str, Row] = {
     "tlstd-energy": truncated.energy,
     "tlstd-energy-read": truncated.energy_read,
+    "tlstd-projected": truncated.projected,
     "tlstd-one-by-one": truncated.one_by_one,
     "tlstd-tiles": truncated.tiles,
     "tlstd-rbf": truncated.rbf,

@@ -43,6 +43,20 @@ def energy_read(bench: Bench) -> list[Line]:
     return [speed_up(*bench.compare(ours, theirs), 10.0, note="stretch: 20")]
 
 
+def projected(bench: Bench) -> list[Line]:
+    """t-LSTD with projected reads, update_and_predict, against exact reads at every step (energy-like, tiles)."""
+    lines = []
+    for problem in (problems.energy(bench.quick), problems.tiles(bench.quick)):
+        exact, warm = warmed(problem, buffer_size=problem.rank), warmed(problem, reads="projected")
+        part = problem.stream[warm.start : warm.start + whole(problem.part, warm.buffer)]
+        few = problem.stream[exact.start : exact.start + bench.size(2, 1) * exact.buffer]
+        name = f"t-LSTD, {problem.name}, projected, update_and_predict"
+        ours = problems.many_read(name, warm.model, part)
+        theirs = problems.stepwise("exact, read at every step", exact.model, few, read=True)
+        lines.append(speed_up(*bench.compare(ours, theirs)))
+    return lines
+
+
 def one_by_one(bench: Bench) -> list[Line]:
     """t-LSTD on the energy-like stream, update one by one, against its own update_many."""
     problem = problems.energy(bench.quick)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from tlstd.checks.data import (
     loaded,
     stream,
     temporary_folder,
+    update_late,
 )
 from tlstd.errors import StateError, TlstdError
 from tlstd.estimators.base import Estimator
@@ -258,6 +262,62 @@ def check_bad_input_changes_nothing(factory: Factory) -> None:
         assert np.array_equal(model.weights, twin.weights), f"{name}: left something behind"
 
 
+def check_update_and_predict(factory: Factory) -> None:
+    """``update_and_predict`` learns as ``update`` does and returns what ``predict(x_next)`` says after each step.
+
+    (Passed over if there is no such method.)
+    """
+    if not hasattr(factory(N_FEATURES), "update_and_predict"):
+        return
+    for n_targets in (1, 3):
+        options = {"n_targets": n_targets} if n_targets > 1 else {}
+        try:
+            factory(N_FEATURES, **options)
+        except (TypeError, TlstdError):
+            continue
+        dense = stream(70, n_targets=n_targets)
+        in_turn = factory(N_FEATURES, **options)
+        expected = np.array([_updated(in_turn, t).predict(t.x_next) for t in dense])
+        for steps, form in ((dense, "dense"), (as_sparse(dense), "sparse")):
+            for cuts in ((0, 70), (0, 1, 16, 47, 47, 48, 70)):
+                model = factory(N_FEATURES, **options)
+                pieces = [model.update_and_predict(steps[a:b]) for a, b in pairwise(cuts)]
+                how = f"update_and_predict of {form} steps in {len(pieces)} call(s)"
+                values = np.concatenate(pieces)
+                assert values.shape == expected.shape, f"{how} has shape {values.shape}, not {expected.shape}"
+                assert model.n_updates == 70, f"n_updates after {how}: {model.n_updates}"
+                assert_close(values, expected, 1e-10, f"{how} differs from update and predict in turn")
+                assert_close(model.weights, in_turn.weights, 1e-10, f"{how} leaves another model than update")
+    _check_refusals_of_update_and_predict(factory)
+
+
+def _updated(model: Any, transition: Transition) -> Any:
+    model.update(transition)
+    return model
+
+
+def _check_refusals_of_update_and_predict(factory: Factory) -> None:
+    model = factory(N_FEATURES)
+    model.update_many(stream(35))
+    before = model.weights.copy()
+    attempts: list[tuple[str, Callable[[Any], None]]] = [
+        ("something else than Transitions", lambda model: model.update_and_predict([1, 2])),
+        ("too many rewards", lambda model: model.update_and_predict(stream(5, n_targets=2))),
+    ]
+    for column in ("store", "next_store", "rewards", "discounts", "trace_discounts", "rhos"):
+        late = partial(update_late, column, np.nan, method="update_and_predict")
+        attempts.append((f"NaN in the last of {column}", late))
+    for name, attempt in attempts:
+        assert_refused(f"update_and_predict of {name}", attempt, model)
+        assert model.n_updates == 35, f"update_and_predict of {name}: changed n_updates"
+        assert np.array_equal(model.weights, before), f"update_and_predict of {name}: changed the weights"
+    twin = factory(N_FEATURES)
+    twin.update_many(stream(35))
+    for m in (model, twin):
+        m.update_many(stream(9, seed=3))
+    assert_close(model.weights, twin.weights, 1e-10, "a refused update_and_predict left something behind")
+
+
 def check_targets_are_independent(factory: Factory) -> None:
     """With several targets each column is the model of that reward alone. (Passed over if the factory takes none.)"""
     try:
@@ -349,6 +409,7 @@ CHECKS: tuple[Check, ...] = (
     check_empty_update_is_a_no_op,
     check_unusual_but_valid_input,
     check_bad_input_changes_nothing,
+    check_update_and_predict,
     check_targets_are_independent,
     check_start_from,
     check_save_and_load,

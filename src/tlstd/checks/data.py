@@ -88,7 +88,7 @@ def _bad_values() -> Iterator[tuple[str, Callable[[Any], None]]]:
         yield f"sparse x with {value}", partial(_update_sparse, [3], [value])
         yield f"predict of {value}", partial(_predict, bad)
         for column in ("store", "next_store", "rewards", "discounts", "trace_discounts", "rhos"):
-            yield f"update_many with {value} in the last of {column}", partial(_update_late, column, value)
+            yield f"update_many with {value} in the last of {column}", partial(update_late, column, value)
     for value in (-0.1, 1.1, np.nan):
         yield f"discount {value}", partial(_update, discount=value)
         yield f"trace_discount {value}", partial(_update, trace_discount=value)
@@ -112,11 +112,11 @@ def _update_many(size: int, model: Any, *, n_rewards: int) -> None:
     model.update_many(Transitions(np.eye(size), np.ones(n_rewards), np.eye(size), discounts=ones, trace_discounts=ones))
 
 
-def _update_late(column: str, value: float, model: Any) -> None:
+def update_late(column: str, value: float, model: Any, *, method: str = "update_many") -> None:
     """Put a bad value into the last row *after* the columns were checked, then learn from them."""
     steps = stream(20, seed=4)
     np.asarray(getattr(steps, column))[-1] = value
-    model.update_many(steps)
+    getattr(model, method)(steps)
 
 
 def _predict(x: Any, model: Any) -> None:

@@ -190,8 +190,8 @@ class _Injector:
     """A trace function that raises at the n-th line of the library, or of the estimator's own file."""
 
     def __init__(self, cls: type, at: int | None = None, error: BaseException | None = None) -> None:
-        files = {inspect.getsourcefile(c) for c in cls.__mro__ if c.__module__ != "builtins"}
-        self.files = frozenset(file for file in files if file)
+        methods = (value for c in cls.__mro__ for value in vars(c).values())
+        self.files = frozenset(method.__code__.co_filename for method in methods if inspect.isfunction(method))
         self.at, self.error = at, error
         self.n_lines = 0
         self.where = ""
@@ -219,6 +219,13 @@ class _Injector:
         finally:
             sys.settrace(before)
         return False
+
+
+def _comes_from_interrupt(error: BaseException | None) -> bool:
+    """Whether a KeyboardInterrupt is among the causes."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 @cache
@@ -298,7 +305,7 @@ def try_interrupts(factory: Factory, tries: int, *, seed: int = 0, only: range |
             signal.setitimer(signal.ITIMER_REAL, 0.0)
         except (KeyboardInterrupt, SystemError) as error:
             # what comes while Numba hands arrays to a kernel leaves CPython as the cause of a SystemError
-            if isinstance(error, SystemError) and not isinstance(error.__cause__, KeyboardInterrupt):
+            if isinstance(error, SystemError) and not _comes_from_interrupt(error):
                 raise
             interrupted = True
         with explained(f"interrupted {1e6 * delay:.0f} µs after the start"):

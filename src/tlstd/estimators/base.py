@@ -8,13 +8,13 @@ import inspect
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
 from tlstd import container, parameters
-from tlstd.errors import CapacityError, InvalidInputError, ReadOnlyError, StateError, TlstdError
+from tlstd.errors import BusyError, CapacityError, InvalidInputError, ReadOnlyError, StateError, TlstdError
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.types import (
     MAX_MAGNITUDE,
@@ -42,24 +42,40 @@ def guarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[An
 
     The model's lock is held, and until the method has returned the model counts as unfinished: whatever is called next
     after an interruption first mends it (``_mend``). A refusal (:class:`~tlstd.TlstdError`) has changed nothing.
+    Numbers that become too large are infinite or NaN, without a warning: what diverges is data.
+
+    A call in the middle of another one of the same thread (by a signal handler, a callable step size, a finaliser)
+    finds the model neither before nor after it, and is refused.
     """
 
     @functools.wraps(method)
+    @np.errstate(over="ignore", invalid="ignore")
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        own = self.__dict__
+        if own["_unfinished"]:
+            self._refuse_if_busy(method.__name__)
         with self._lock:
-            own = self.__dict__
             if own["_unfinished"]:
                 self._mend()
-            own["_unfinished"] = True
-            try:
-                result = method(self, *args, **kwargs)
-            except TlstdError:
-                own["_unfinished"] = own["_before"] is not None  # refused while learning: what was begun is undone
-                raise
-            own["_unfinished"] = False
-            return result
+            return _whole(own, method, self, args, kwargs)
 
     return call
+
+
+def _whole(
+    own: dict[str, Any], method: Callable[..., R], model: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> R:
+    """Call a method of a model in order with these attributes, which count as unfinished if it is cut off."""
+    own["_unfinished"] = True
+    try:
+        result = method(model, *args, **kwargs)
+    except BusyError:  # somebody else was refused, and this call was cut off by it
+        raise
+    except TlstdError:
+        own["_unfinished"] = own["_before"] is not None  # refused while learning: what was begun is undone
+        raise
+    own["_unfinished"] = False
+    return result
 
 
 @runtime_checkable
@@ -121,12 +137,14 @@ class LinearEstimator(ABC):
 
         def _restore(self, saved):
             self._system.restore(saved.part("system"))
-            self._check_count(saved, self._system.n_samples)
 
     Caches are not saved: a read is a function of the state, to the bit. ``_restore`` believes nothing: every number
     is taken with its range, every array with its shape (see :class:`tlstd.container.Saved`), above all what kernels use
-    as an index, and nothing is allocated that is larger than what was in the file.
+    as an index, and nothing is allocated that is larger than what was in the file. A constructor argument that was
+    added later is named in ``_ADDED`` with the value that models had before, which is not written.
     """
+
+    _ADDED: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, n_features: int, *, lambda_: float, n_targets: int) -> None:
         self.n_features = parameters.integer("n_features", n_features)
@@ -162,27 +180,47 @@ class LinearEstimator(ABC):
     def __deepcopy__(self: Model, memo: dict[int, Any]) -> Model:
         other = type(self).__new__(type(self))
         memo[id(self)] = other
-        other.__setstate__(copy.deepcopy(self._attributes(), memo))
+        other.__setstate__(self._attributes(memo))
         return other
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy: what is pickled later must not be changed by another thread
-        return copy.deepcopy(self._attributes(), {id(self): self})
+        return self._attributes({id(self): self})
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         self.__dict__.update(attributes, _lock=threading.RLock())
 
-    def _attributes(self) -> dict[str, Any]:
-        """All attributes but the lock, of a model that is in order."""
+    def _attributes(self, memo: dict[int, Any]) -> dict[str, Any]:
+        """Copies of all attributes but the lock, of a model that is in order, made while no other thread changes it."""
+        self._refuse_if_busy("a copy")
         with self._lock:
             if self._unfinished:
                 self._mend()
-            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+                self._unfinished = False
+            return copy.deepcopy({name: value for name, value in self.__dict__.items() if name != "_lock"}, memo)
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
-    @guarded
+    def _is_busy(self) -> bool:
+        """Whether this thread is in the middle of a call."""
+        lock: Any = self._lock
+        return self._unfinished and bool(lock._is_owned())
+
+    def _refuse_if_busy(self, what: str) -> None:
+        if self._is_busy():
+            raise BusyError(
+                f"{what} was asked for in the middle of another call on this {type(self).__name__}: let a signal "
+                "handler set a flag or raise an exception, and use the model after the call"
+            )
+
     def __repr__(self) -> str:
+        return self._description() if self._is_busy() else self._finished_description()
+
+    @guarded
+    def _finished_description(self) -> str:
+        return self._description()
+
+    def _description(self) -> str:
         arguments = []
         for name, parameter in inspect.signature(type(self)).parameters.items():
             value = getattr(self, name, getattr(self, f"_{name}", None))
@@ -210,8 +248,8 @@ class LinearEstimator(ABC):
     def update_and_predict(self, transitions: Transitions) -> FloatArray:
         """Learn from transitions one after the other and return the value of each x_next right after its step.
 
-        The same as :meth:`update` and :meth:`predict` in turn, in compiled loops where the estimator has them (TD and
-        true-online TD). (N,), or (N, n_targets) for several targets.
+        The same as :meth:`update` and :meth:`predict` in turn, in compiled loops where the estimator has them (TD,
+        true-online TD, and what has stream or projected reads). (N,), or (N, n_targets) for several targets.
 
         Example
         -------
@@ -266,13 +304,13 @@ class LinearEstimator(ABC):
         own.update(_n_updates=n_updates, _trace_bound=bound, _before=None)
 
     def _mend(self) -> None:
-        """Put the model in order after an interruption, if need be more than once.
+        """Put the model in order after an interruption; if that is interrupted, from the beginning again.
 
         A subclass that changes anything in place, or keeps caches that are changed in place, extends this.
         """
         if self._before is not None:
             self.__dict__.update(self._before, _before=None)
-        self.__dict__.update(_solved=None, _reading=None, _unfinished=False)
+        self.__dict__.update(_solved=None, _reading=None)
 
     def _longest_lambda(self) -> float:
         """λ of the longest trace that is kept."""
@@ -348,6 +386,7 @@ class LinearEstimator(ABC):
         return {}
 
     @classmethod
+    @np.errstate(over="ignore", invalid="ignore")
     def _loaded(cls, contents: container.Contents, classes: Mapping[str, type[LinearEstimator]]) -> LinearEstimator:
         """Make a model from the contents of a file; raises StateError if they do not make one."""
         saved = contents.saved
@@ -377,7 +416,8 @@ class LinearEstimator(ABC):
 
     def _parameters(self) -> dict[str, Any]:
         """The constructor's arguments, as JSON can hold them."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        values = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: value for name, value in values.items() if name not in self._ADDED or value != self._ADDED[name]}
 
     @classmethod
     def _with_parts(

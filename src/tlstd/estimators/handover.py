@@ -144,7 +144,10 @@ class Handover(LinearEstimator):
 
     def _pass_on(self, batch: Batch) -> None:
         """Let the active estimator learn."""
-        self.active._absorb(batch, *self.active._bounded_trace(batch, None))
+        bounds = self.active._bounded_trace(batch, None)
+        self.active._unfinished = True  # somebody may hold on to it
+        self.active._absorb(batch, *bounds)
+        self.active._unfinished = False
 
     def _put_back(self) -> None:
         if self._kept is not None:
@@ -155,8 +158,9 @@ class Handover(LinearEstimator):
         self._before = None  # the active estimator knows what was learned
         super()._mend()
         self._put_back()
-        self.active._mend()
-        self._second._mend()
+        for part in (self.active, self._second):
+            part._mend()
+            part._unfinished = False
 
     def _learn_across(self, batch: Batch) -> None:
         """Learn from a batch in which the weights of the first are looked at."""

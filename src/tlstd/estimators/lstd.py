@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator, guarded
 from tlstd.linalg.batch import Batch
+from tlstd.linalg.lu import solve_lu
 from tlstd.linalg.normal_system import NormalSystem
 from tlstd.linalg.recursive_system import RecursiveSystem
 from tlstd.linalg.svd import solve_truncated
@@ -33,6 +36,11 @@ class LSTD(LinearEstimator):
     tikhonov : float >= 0
         η of the solution (AᵀA + ηI)⁻¹Aᵀb of the *averaged* system (section 3 of the paper), on top of the cut-off (set
         ``rcond=0`` for η alone). Direct only.
+    ridge : float >= 0
+        η in units of the mean ‖x‖²: solves (A + ηD) w = b for the averaged system, where D is the identity except for
+        features that have the same value, not 0, in every x (a bias), which are not penalised. By LU, which takes a
+        small part of the time of the SVD; ``rcond`` is used only where A + ηD is singular to rounding. Direct only,
+        and instead of ``tikhonov``.
     initial_diagonal : float > 0
         Recursive only: what is on A's diagonal before the first sample (of the sum, not of the average).
     beta : float in (0, 1), optional
@@ -63,6 +71,8 @@ class LSTD(LinearEstimator):
     True
     """
 
+    _ADDED: ClassVar[dict[str, Any]] = {"ridge": 0.0}
+
     def __init__(
         self,
         n_features: int,
@@ -71,6 +81,7 @@ class LSTD(LinearEstimator):
         solver: str = "direct",
         rcond: float = 1e-4,
         tikhonov: float = 0.0,
+        ridge: float = 0.0,
         initial_diagonal: float = 1.0,
         beta: float | None = None,
         trace: str = "accumulating",
@@ -81,14 +92,18 @@ class LSTD(LinearEstimator):
         self.solver = parameters.choice("solver", solver, ("direct", "recursive"))
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.tikhonov = parameters.real("tikhonov", tikhonov, low=0.0, high=1e100)
+        self.ridge = parameters.real("ridge", ridge, low=0.0, high=1e100)
         self.initial_diagonal = parameters.real("initial_diagonal", initial_diagonal, low=1e-100, high=1e100)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
         self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
         self.memory_limit = parameters.integer("memory_limit", memory_limit)
-        if self.solver == "recursive" and self.tikhonov > 0.0:
-            raise InvalidParameterError(
-                f'tikhonov is {self.tikhonov} with solver="recursive": use solver="direct", or initial_diagonal'
-            )
+        for name, value in (("tikhonov", self.tikhonov), ("ridge", self.ridge)):
+            if self.solver == "recursive" and value > 0.0:
+                raise InvalidParameterError(
+                    f'{name} is {value} with solver="recursive": use solver="direct", or initial_diagonal'
+                )
+        if self.tikhonov > 0.0 and self.ridge > 0.0:
+            raise InvalidParameterError(f"tikhonov is {self.tikhonov} and ridge is {self.ridge}: give one of them")
         options: dict[str, Any] = {
             "lambda_": self.lambda_,
             "beta": self.beta,
@@ -98,7 +113,7 @@ class LSTD(LinearEstimator):
         }
         self._system: NormalSystem | RecursiveSystem
         if self.solver == "direct":
-            self._system = NormalSystem(self.n_features, **options)
+            self._system = NormalSystem(self.n_features, with_moments=self.ridge > 0.0, **options)
         else:
             self._system = RecursiveSystem(self.n_features, initial_diagonal=self.initial_diagonal, **options)
 
@@ -132,6 +147,11 @@ class LSTD(LinearEstimator):
         if isinstance(self._system, RecursiveSystem):
             return ids, self._system.solve(self.rcond)
         A, b = self._system.averaged()
+        if self.ridge > 0.0:
+            A[np.diag_indices_from(A)] += self._system.ridge_diagonal(self.ridge)
+            w = solve_lu(A, b)
+            if w is not None:
+                return ids, w
         return ids, solve_truncated(A, b, rcond=self.rcond, tikhonov=self.tikhonov)
 
     def _mend(self) -> None:

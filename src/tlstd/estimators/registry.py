@@ -19,6 +19,7 @@ Factory = Callable[..., LinearEstimator]
 
 ESTIMATORS: dict[str, Factory] = {
     "LSTD": lambda n_features, **options: LSTD(n_features, lambda_=0.7, **options),
+    "LSTD (ridge)": lambda n_features, **options: LSTD(n_features, lambda_=0.7, ridge=0.01, **options),
     "LSTD (recursive)": lambda n_features, **options: LSTD(n_features, lambda_=0.7, solver="recursive", **options),
     "KrylovLSTD": lambda n_features, **options: KrylovLSTD(n_features, lambda_=0.7, dimension=8, **options),
     "KrylovLSTD (stream)": lambda n_features, **options: KrylovLSTD(
@@ -28,6 +29,9 @@ ESTIMATORS: dict[str, Factory] = {
         n_features, lambda_=0.7, dimension=8, max_samples=32, **options
     ),
     "TLSTD": lambda n_features, **options: TLSTD(n_features, max(1, n_features // 2), lambda_=0.7, **options),
+    "TLSTD (projected)": lambda n_features, **options: TLSTD(
+        n_features, max(1, n_features // 2), lambda_=0.7, buffer_size=16, reads="projected", **options
+    ),
     "TLSTD (full rank)": lambda n_features, **options: TLSTD(n_features, n_features, lambda_=0.7, **options),
     "TLSTD (replacing)": lambda n_features, **options: TLSTD(
         n_features, n_features, lambda_=0.7, trace="replacing", **options

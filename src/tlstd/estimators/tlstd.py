@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import numpy as np
 
+from tlstd import parameters
+from tlstd.container import Saved, State
+from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import guarded
 from tlstd.estimators.truncation import TruncatedEstimator
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.deferred import Solution
+from tlstd.linalg.factor_stream import FactorStream
 from tlstd.types import FloatArray, IntArray, Vector
 
 
@@ -44,13 +50,20 @@ class TLSTD(TruncatedEstimator):
         Constant weight of a new sample, for tracking; by default all samples weigh the same.
     trace : "accumulating" or "replacing"
         Replacing traces (an active feature's trace becomes its value) are for sparse features.
+    reads : "exact" or "projected"
+        Exact: a read takes the SVD of the core, O((rank + buffer)³), and counts every sample in full. Projected: for a
+        prediction at every step. From the first compression on, the system projected on the factors of the last
+        compression, UᵀA_tV y = Uᵀb_t, is updated and solved with every sample in O(nnz·rank + rank²). Singular values
+        at or below ``rcond`` times the largest are left out at the compression. It knows no directions that the samples
+        since then have brought, and features first seen since then have no weight yet. Until the first compression
+        reads are exact. Accumulating traces only.
     n_targets : int
         Number of reward signals predicted from one stream; they share the factorisation.
 
     Notes
     -----
     Per sample O(nnz·(rank + buffer)) and amortised O(seen·rank²/buffer + (rank + buffer)³/buffer); memory
-    2·8·seen·rank bytes plus the buffer. Only features that were seen have rows.
+    2·8·seen·rank bytes plus the buffer, twice that with projected reads. Only features that were seen have rows.
 
     References
     ----------
@@ -66,6 +79,8 @@ class TLSTD(TruncatedEstimator):
     True
     """
 
+    _ADDED: ClassVar[dict[str, Any]] = {"reads": "exact"}
+
     def __init__(
         self,
         n_features: int,
@@ -77,12 +92,19 @@ class TLSTD(TruncatedEstimator):
         beta: float | None = None,
         trace: str = "accumulating",
         subspace_lambda: float | None = None,
+        reads: str = "exact",
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
         self._truncate(
             rank, buffer_size=buffer_size, rcond=rcond, beta=beta, trace=trace, subspace_lambda=subspace_lambda
         )
+        self.reads = parameters.choice("reads", reads, ("exact", "projected"))
+        self._stream = None
+        if self.reads == "projected":
+            if self.trace == "replacing":
+                raise InvalidParameterError('reads is "projected" with trace="replacing": use accumulating traces')
+            self._stream = FactorStream(self._system, self.rcond)
 
     @property
     @guarded
@@ -112,7 +134,24 @@ class TLSTD(TruncatedEstimator):
         return self._system.factors.orthogonality_error()
 
     def _learn(self, batch: Batch) -> None:
-        self._system.append(batch)
+        if self._stream is None:
+            self._system.append(batch)
+        else:
+            self._stream.append(batch)
+
+    def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
+        if self._stream is None:
+            super()._learn_and_predict(batch, values)
+            return
+        start = 0
+        while start < len(batch) and self._system.n_compressed == 0:
+            super()._learn_and_predict(batch.part(start, start + 1), values[start : start + 1])
+            start += 1
+        self._stream.append(batch.part(start, len(batch)), values[start:])
+
+    def _projected(self) -> FactorStream | None:
+        """What weights are read from, if that is not the system itself."""
+        return self._stream if self._system.n_compressed else None
 
     def _read(self) -> Solution:
         if self._reading is None:
@@ -123,11 +162,30 @@ class TLSTD(TruncatedEstimator):
     def _solve(self) -> tuple[IntArray, FloatArray]:
         if self.n_updates == 0:
             return np.zeros(0, dtype=np.int64), np.zeros((0, self.n_targets))
+        stream, ids = self._projected(), self._system.seen.ids.copy()
+        if stream is not None:
+            return ids, stream.weights()
         solution = self._read()
-        return self._system.seen.ids.copy(), solution.right.expand(solution.coordinates)
+        return ids, solution.right.expand(solution.coordinates)
 
     def _predict_vector(self, x: Vector) -> FloatArray:
         if self.n_updates == 0:
             return np.zeros(self.n_targets)
         indices, values = vector_arrays(x)
+        stream = self._projected()
+        if stream is not None:
+            return stream.predict(indices, values)
         return self._system.predict(self._read(), indices, values)
+
+    def _mend(self) -> None:
+        super()._mend()
+        if self._stream is not None and self._system.is_full:  # its weights are those after the compression
+            self._system.compress()
+
+    def _state(self) -> State:
+        return super()._state() if self._stream is None else {**super()._state(), "stream": self._stream.state()}
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        if self._stream is not None:
+            self._stream.restore(saved.part("stream"))

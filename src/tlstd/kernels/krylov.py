@@ -104,6 +104,8 @@ def follow_back(D, trace_discounts, rhos, weights, lambda_, masks, carry):
             if fold.size:
                 brought = 0.0 if fold[t] == numbers[c] else brought * scales[c]
             s = rhos[t] * (brought + carry[c])
+            if not abs(s) < np.inf:  # ratios at x = 0, whose product no trace has: it meets nothing but zeros
+                s = 0.0
             D[t, c] = s
             carry[c] = decay * s
 
@@ -134,6 +136,8 @@ def trace_factors(trace_discounts, rhos, lambda_, out):
     factor = 1.0
     for t in range(out.size - 1, -1, -1):
         factor *= rhos[t]
+        if not factor < np.inf:  # as in follow_back
+            factor = 0.0
         out[t] = factor
         factor *= trace_discounts[t] * lambda_
     return factor

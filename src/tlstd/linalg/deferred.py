@@ -120,7 +120,8 @@ class DeferredSystem:
         self._rewards: FloatArray = np.zeros((0, n_targets))
         self._has_head = False
         self._n_buffered: IntArray = np.zeros(1, dtype=np.int64)
-        self._trace_before: tuple[FloatArray, FloatArray, FloatArray] | None = None
+        # a replacing trace that :meth:`mend` may have to go back to, and after how many samples it was that
+        self._trace_before: tuple[int, FloatArray, FloatArray, FloatArray] | None = None
         self._trace: FloatArray = np.zeros(0)
         self._stamps: FloatArray = np.zeros(0)
         self._clock = np.array([1.0, 1.0])
@@ -146,24 +147,28 @@ class DeferredSystem:
         """Take in a checked batch, compressing whenever the buffer is full."""
         start = 0
         while start < len(batch):
-            if self.left is None:
-                self._start_buffers(batch.part(start, start + 1))
-            if self.is_full:  # a compression was interrupted
-                self.compress()
-            stop = min(len(batch), start + self._room(batch, start))
+            stop = start + self.make_room(batch, start)
             self._fill(batch.part(start, stop))
             start = stop
             if self.is_full:
                 self.compress()
 
+    def make_room(self, batch: Batch, start: int) -> int:
+        """How many samples of the batch from ``start`` on can be taken in before the next compression, at least 1."""
+        if self.left is None:
+            self._start_buffers(batch.part(start, start + 1))
+        if self.is_full:  # a compression was interrupted
+            self.compress()
+        return min(len(batch) - start, self._room(batch, start))
+
     def append_one(self, sample: Batch) -> None:
         """Take in one checked sample. When the buffer is then full, the caller has to call :meth:`compress`."""
         if self.left is None:
             self._start_buffers(sample)
-        self._fill(sample)
+        self._fill(sample, may_be_retracted=True)
 
     def retract(self) -> None:
-        """Take the last sample back, in place."""
+        """Take back the last sample, which came by :meth:`append_one`; in place."""
         self._n_buffered[0] -= 1
         self.mend()
 
@@ -180,9 +185,9 @@ class DeferredSystem:
             self.projected.mend(k)
         if self.n_samples == 0:
             self.__dict__.update(left=None, right=None, _capacity=0)
-        if self._trace_before is not None and k == 0:
-            self._trace, self._stamps, self._clock = (part.copy() for part in self._trace_before)
-        self._trace_before = None
+        if self._trace_before is not None and self._trace_before[0] == self.n_samples:
+            trace, stamps, clock = (part.copy() for part in self._trace_before[1:])
+            self.__dict__.update(_trace=trace, _stamps=stamps, _clock=clock)
 
     @property
     def is_full(self) -> bool:
@@ -237,7 +242,7 @@ class DeferredSystem:
             "_rewards": np.zeros((size, self._n_targets)),
         }
 
-    def _fill(self, batch: Batch) -> None:
+    def _fill(self, batch: Batch, *, may_be_retracted: bool = False) -> None:
         assert self.left is not None and self.right is not None
         self._core = None
         if self._rhos.size < self._capacity:
@@ -249,7 +254,7 @@ class DeferredSystem:
         self._decays[target], self._rhos[target], self._rewards[target] = decays, batch.rhos, batch.rewards
         if isinstance(self.left, SparseBlock):
             assert isinstance(self.right, SparseBlock)
-            self._fill_sparse(batch, decays, self.left, self.right)
+            self._fill_sparse(batch, decays, self.left, self.right, first == 0 or may_be_retracted)
         else:
             assert isinstance(self.right, DenseBlock)
             X, X_next = batch.dense(self.seen.ids)
@@ -267,7 +272,9 @@ class DeferredSystem:
                 self._set_head(decays[0], batch.rhos[0])
         self._n_buffered[0] = target.stop
 
-    def _fill_sparse(self, batch: Batch, decays: FloatArray, left: SparseBlock, right: SparseBlock) -> None:
+    def _fill_sparse(
+        self, batch: Batch, decays: FloatArray, left: SparseBlock, right: SparseBlock, may_be_undone: bool
+    ) -> None:
         x, rows, x_next, next_rows = batch.sparse()
         nnz = int((x[0][rows + 1] - x[0][rows]).sum())
         left.reserve(nnz)
@@ -276,8 +283,8 @@ class DeferredSystem:
         size = self.seen.all_ids.size
         if self.replacing and self._trace.size < size:
             self.__dict__.update(_trace=_grown(self._trace, size), _stamps=_grown(self._stamps, size))
-        if self.replacing and left.count == 0:  # the trace is changed in place, and the head has yet to be made
-            self._trace_before = self._trace.copy(), self._stamps.copy(), self._clock.copy()
+        if self.replacing and may_be_undone:  # the trace is changed in place before the head is made or weights move
+            self._trace_before = self.n_samples, self._trace.copy(), self._stamps.copy(), self._clock.copy()
         kernels.append_transitions(
             x,
             rows,
@@ -351,7 +358,9 @@ class DeferredSystem:
         return Core(left, right, L, sigma, Rt, decay, on_vectors[:, :-1], on_vectors[:, -1:], projection)
 
     def _kept(self, sigma: FloatArray) -> int:
-        """How many singular values survive: at most ``rank``, and none that is rounding."""
+        """How many singular values survive: at most ``rank``, and none that is rounding. (NaN do: they are news.)"""
+        if np.isnan(sigma).any():
+            return min(self.rank, sigma.size)
         if not (sigma.size and sigma[0] > 0.0):
             return 0
         return min(self.rank, int(np.count_nonzero(sigma > EPS * sigma[0])))
@@ -515,7 +524,8 @@ class DeferredSystem:
             state["second"] = self.projected.state(k)
         if self.replacing:
             alive = self._stamps[:n] == self._clock[0]
-            trace = np.where(alive, self._trace[:n], 0.0) + 0.0  # no −0.0
+            trace = np.zeros(n)  # longer than what there is if features came with weights to start from
+            trace[: alive.size] = np.where(alive, self._trace[:n], 0.0) + 0.0  # no −0.0
             state["trace"], state["trace_scale"] = trace, float(self._clock[1])
         return state
 

@@ -42,6 +42,8 @@ TIE = 1e-6
 EXACT = 1e-12
 """Scores below this share of the targets' mean square are ties: such predictions are exact but for rounding."""
 
+_LARGEST_RETURN = 1e150  # its square is finite
+
 BoolArray = NDArray[np.bool_]
 
 
@@ -249,7 +251,9 @@ def held_out_targets(
     v0, v0_next = (nothing, nothing) if reference is None else reference
     kernels.follow_returns(rewards, discounts, rhos, folds.cut, v0, v0_next, values)
     usable = weight if reference is not None else weight * (tails <= largest_tail)
-    usable = np.where(np.isfinite(values).all(axis=1), usable, 0.0)
+    sound = (np.abs(values) <= _LARGEST_RETURN).all(axis=1) & np.isfinite(ratios)
+    values[~sound], ratios[~sound] = 0.0, 0.0
+    usable = np.where(sound, usable, 0.0)
     n_effective = _effective(usable * ratios)
     n_groups = np.unique(folds.group[usable > 0.0]).size
     why = None

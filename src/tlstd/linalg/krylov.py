@@ -14,7 +14,7 @@ from tlstd.types import FloatArray
 BREAKDOWN = 10.0 * EPS
 """What is left of A q beside the basis is rounding below this share of the longest A q so far."""
 
-_FIRST = 8  # rows for which a basis has room at first
+_FIRST = 20  # dimensions for which a basis has room at first; what is not used of it takes no memory
 
 Product = Callable[[FloatArray, Sequence[int]], FloatArray]
 """``product(V, columns)``: column i of the result is A_c V[:, i] with the system c = ``columns[i]``."""
@@ -78,19 +78,19 @@ class KrylovPath:
         """Add a dimension, given A times :attr:`direction` (which is changed)."""
         m = self.dimension
         self._reserve(m + 1)
-        Q, w = self._Q[: m + 1], Aq
+        Q, w, room = self._Q[: m + 1], Aq, self._Q[m + 1]
         self._longest = max(self._longest, norm(w))
         h = Q @ w
-        w -= h @ Q
+        w -= np.matmul(h, Q, out=room)
         again = Q @ w
-        w -= again @ Q
+        w -= np.matmul(again, Q, out=room)
         h += again
         rest = norm(w)
         finished = rest <= BREAKDOWN * self._longest
         self._H[: m + 1, m] = h
         if not finished:
             self._H[m + 1, m] = rest
-            np.divide(w, rest, out=self._Q[m + 1])
+            np.divide(w, rest, out=room)
             self._n_vectors += 1
         self._rotate(h, 0.0 if finished else rest)
         self.dimension = m + 1

@@ -10,6 +10,7 @@ from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
 from tlstd.kernels import lstd as kernels
 from tlstd.linalg.batch import Batch, entries
+from tlstd.linalg.moments import Moments, ridge_diagonal
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray
@@ -30,6 +31,8 @@ class NormalSystem:
     n_features, lambda_, beta, replacing, n_targets : as in ``LSTD``
     memory_limit : int
         Bytes that A may take; beyond that :class:`CapacityError` is raised and nothing changes.
+    with_moments : bool
+        Whether to follow what :meth:`ridge_diagonal` needs.
     """
 
     def __init__(
@@ -41,9 +44,10 @@ class NormalSystem:
         replacing: bool,
         n_targets: int,
         memory_limit: int,
+        with_moments: bool = False,
     ) -> None:
         self.n_features, self.lambda_, self.beta, self.replacing = n_features, lambda_, beta, replacing
-        self.memory_limit = memory_limit
+        self.memory_limit, self.with_moments = memory_limit, with_moments
         self.seen = SeenFeatures()
         self._scale: FloatArray = np.ones(1)
         self._progress: IntArray = np.zeros(2, dtype=np.int64)  # samples, and active entries of the trace
@@ -56,6 +60,7 @@ class NormalSystem:
         self._Z: FloatArray = np.zeros((0, 0))
         self._D: FloatArray = np.zeros((0, 0))
         self._n_waiting = 0
+        self._moments = {0: Moments()}  # by the number of samples: before and after what is being added
         # within one block forgetting must not span more than the 50 decades that ``scale`` is allowed
         self._block = _BLOCK if beta is None else max(1, int(min(_BLOCK, -50.0 * log(10.0) / log1p(-beta))))
 
@@ -90,6 +95,13 @@ class NormalSystem:
         factor = self.scale / max(self.n_samples, 1) if self.beta is None else self.scale
         return self.A * factor, self.b * factor
 
+    def ridge_diagonal(self, ridge: float) -> FloatArray:
+        """What is added to the averaged A's diagonal (n,) for a ridge."""
+        moments = self._moments[self.n_samples]
+        constant = np.zeros(self.n, dtype=np.bool_)
+        constant[self.seen.find(moments.constant_ids)] = True
+        return ridge_diagonal(ridge, moments.mean_square(self.n_samples, self.beta), constant)
+
     def check_capacity(self, batch: Batch) -> None:
         """Raise :class:`CapacityError` if the batch would make the system too large."""
         n = self.n_features if self._dense_for(batch) else self.seen.count_with(batch.ids())
@@ -111,6 +123,13 @@ class NormalSystem:
                 self._append_dense(batch.part(start, stop), decays[start:stop])
             else:
                 self._append_sparse(batch.part(start, stop), decays[start:stop])
+
+    def _follow_moments(self, batch: Batch) -> None:
+        """Get the moments ready for when the samples of the batch are counted."""
+        if self.with_moments:
+            n = self.n_samples
+            now = self._moments[n]
+            self._moments = {n: now, n + len(batch): now.after(batch, n, self.beta)}
 
     def _dense_for(self, batch: Batch) -> bool:
         if self._is_dense is not None or not len(batch):
@@ -146,6 +165,7 @@ class NormalSystem:
             self._D[rows] = weights[:, None] * (X[part] - batch.discounts[part, None] * X_next[part])
             b = self._b + self._Z[rows].T @ (weights[:, None] * batch.rewards[part])
             progress, scales = np.array([self.n_samples + stop - start, 0]), np.array([scale])
+            self._follow_moments(batch.part(start, stop))
             self.__dict__.update(z=z, _b=b, _n_waiting=rows.stop, _progress=progress, _scale=scales)
             if self._n_waiting == self._block:
                 self._flush()
@@ -173,6 +193,7 @@ class NormalSystem:
         self._rescale(len(batch))
         width = ids.size + next_ids.size
         weights, scale = self._weights(len(batch))
+        self._follow_moments(batch)
         kernels.accumulate_many(
             x,
             self.seen.find(ids),
@@ -213,13 +234,16 @@ class NormalSystem:
                 replacing=self.replacing,
                 n_targets=self._b.shape[1],
                 memory_limit=self.memory_limit,
+                with_moments=self.with_moments,
             )
         self._grow()
         self._scratch = np.zeros(self._scratch.size)
 
     def state(self) -> State:
         """What :meth:`restore` takes."""
+        moments = {"moments": self._moments[self.n_samples].state()} if self.with_moments else {}
         return {
+            **moments,
             "seen": self.seen.state(),
             "storage": "none" if self._is_dense is None else "dense" if self._is_dense else "sparse",
             "scale": self.scale,
@@ -248,6 +272,11 @@ class NormalSystem:
         self.z = saved.floats("z", n)
         self._restore_trace(saved)
         self._restore_waiting(saved)
+        if self.with_moments:
+            moments = Moments.restored(saved.part("moments"), self.n_features)
+            if (self.seen.find(moments.constant_ids) < 0).any():
+                raise saved.error("moments", "has features that were not seen")
+            self._moments = {self.n_samples: moments}
         self._scratch = np.zeros(n)
 
     def _restore_trace(self, saved: Saved) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from tlstd.container import Saved, State
@@ -12,6 +14,7 @@ from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray
 
 _NEGLIGIBLE = 1e-40  # what is on a trace below this share of the largest
+_MOST_WEIGHT = 1e50  # of a sample, before all is scaled down
 _NO_VALUES: FloatArray = np.zeros(0)
 
 
@@ -84,6 +87,11 @@ class ProjectedStream:
         first = self._bases[1]
         return self._table[: self.n, first : first + self.dimension]
 
+    @property
+    def table(self) -> FloatArray:
+        """Both bases (n, k); a view."""
+        return self._table[: self.n]
+
     def weights(self) -> FloatArray:
         """R y (n,)."""
         with one_thread():
@@ -151,23 +159,53 @@ class ProjectedStream:
             )
             written += stop - start
 
+    def followed(
+        self,
+        G: FloatArray,
+        columns: tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray],
+        rhos: FloatArray,
+        lambda_: float,
+        values: FloatArray,
+    ) -> ProjectedStream:
+        """This with samples added, as a new object on the same bases; O(k·m + m²) each.
+
+        Parameters
+        ----------
+        G : (rows, k)
+            Coordinates tableᵀx.
+        columns
+            Rows of x and of x_next in G, γ_{t+1}, γ_t and rewards, (N,) each.
+        rhos : (N,)
+        lambda_ : float
+        values : (N,) or empty
+            Where the value of each x_next right after its step is written, in place.
+        """
+        other = copy(self)
+        M, inverse, c, y = (part.copy() for part in self._system)
+        trace, numbers = (part.copy() for part in self._state)
+        if numbers[0] > _MOST_WEIGHT:  # powers of two: nothing is rounded
+            factor = 2.0 ** -np.frexp(numbers[0])[1]
+            for part, scale in ((M, factor), (c, factor), (inverse, 1.0 / factor)):
+                part *= scale
+            numbers[0] *= factor
+        other._system, other._state = (M, inverse, c, y), (trace, numbers)
+        bases, n_samples = self._bases, columns[0].size
+        kernels.follow(
+            G, 0, columns, rhos, 0, n_samples, lambda_, self.growth, bases, other._system, other._state, values
+        )
+        return other
+
     # --- saving -----------------------------------------------------------------------------------------------------
 
     def state(self) -> State:
         """What :meth:`restored` takes."""
+        return {"table": self.table, "left": self._bases[0], "first": self._bases[1], **self.system_state()}
+
+    def system_state(self) -> State:
+        """What :meth:`restore_system` takes: all but the bases."""
         M, inverse, c, y = self._system
         trace, numbers = self._state
-        return {
-            "table": self._table[: self.n],
-            "left": self._bases[0],
-            "first": self._bases[1],
-            "M": M,
-            "inverse": inverse,
-            "c": c,
-            "y": y,
-            "trace": trace,
-            "numbers": numbers,
-        }
+        return {"M": M, "inverse": inverse, "c": c, "y": y, "trace": trace, "numbers": numbers}
 
     @classmethod
     def restored(cls, saved: Saved, n: int, n_samples: int, growth: float) -> ProjectedStream:
@@ -181,15 +219,21 @@ class ProjectedStream:
         if m > k:
             raise saved.error("left", f"has {m} columns for {k} rows")
         first = saved.integer("first", high=k - m)
+        nothing = np.zeros((m, m)), np.zeros(m), np.zeros(k)
+        made = cls(table, left, *nothing, n_samples=n_samples, first=first, growth=growth)
+        made.restore_system(saved, n_samples)
+        return made
+
+    def restore_system(self, saved: Saved, n_samples: int) -> None:
+        """Take over a saved system on these bases, if it can be one after ``n_samples``; only of fresh objects."""
+        k, m = self._bases[0].shape
         M, inverse = saved.floats("M", m, m), saved.floats("inverse", m, m)
         c, y = saved.floats("c", m), saved.floats("y", m)
         trace, numbers = saved.floats("trace", k), saved.floats("numbers", 4)
         if numbers[3] != n_samples or numbers[2] not in (0.0, 1.0) or not numbers[0] > 0.0 or not numbers[1] >= 0.0:
             raise saved.error("numbers", f"are {numbers}, which cannot be after {n_samples} samples")
-        made = cls(table, left, M, c, trace, n_samples=n_samples, first=first, growth=growth)
-        made._system = M, inverse, c, y
-        made._state = trace, numbers
-        return made
+        self._system = M, inverse, c, y
+        self._state = trace, numbers
 
 
 def projected_trace(samples: Samples, lambda_: float, table: FloatArray) -> FloatArray:

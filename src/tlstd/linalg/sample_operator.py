@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tlstd.errors import InvalidInputError
 from tlstd.kernels import krylov as kernels
+from tlstd.linalg.moments import ridge_diagonal
 from tlstd.linalg.sample_store import Chunk, Samples
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray
@@ -46,8 +47,8 @@ class SampleOperator:
     fixed order, so that a product is a function of the samples to the bit. What is kept of samples that were folded
     (``samples.old``) is added with the weight that these have now, in every fold's system.
 
-    A product with k vectors takes one pass over the entries of the samples, O(k·entries), and memory O(k·n); with m
-    vectors in the basis of an old part O(k·m·n) more.
+    A product with k vectors takes one pass over the entries of the samples, O(k·entries), and memory O(k·(n + N)), for
+    dense rows O(k·n); with m vectors in the basis of an old part O(k·m·n) time more.
 
     Parameters
     ----------
@@ -156,17 +157,18 @@ class SampleOperator:
         k = columns.shape[1]
         out, carry = np.zeros((self.n, k)), np.zeros(k)
         masks = self._masks(systems, k)
+        n_chunks = len(self.samples.chunks)
+        # Dense rows stay in a cache from their gather to their scatter. Sparse ones do not, but V does while all are
+        # gathered, and then the result while all are scattered.
+        together = 1 if self.samples.is_dense else max(1, n_chunks)
         with self._threads():
-            for c in range(len(self.samples.chunks) - 1, -1, -1):
-                chunk, count = self.samples.chunks[c], self.samples.count(c)
-                P = self._gather(chunk, count, columns)
-                D = np.empty((count, k))
-                kernels.differences(P, chunk.row[:count], chunk.next_row, chunk.discounts, D)
-                if values is not None:
-                    start = c * self.samples.chunk_size
-                    values[start : start + count] = P[chunk.row[:count]]
-                self._follow_back(c, D, masks, carry)
-                self._scatter(chunk, chunk.row[:count], D, out)
+            for stop in range(n_chunks, 0, -together):
+                group = range(max(0, stop - together), stop)
+                brought = {c: self._differences(c, columns, values) for c in group}
+                for c in reversed(group):
+                    chunk, D = self.samples.chunks[c], brought[c]
+                    self._follow_back(c, D, masks, carry)
+                    self._scatter(chunk, chunk.row[: D.shape[0]], D, out)
             self._add_border(carry, out)
             if self.samples.old is not None:
                 self._add_old(self.samples.old.left, self.samples.old.right, columns, masks, out)
@@ -276,6 +278,16 @@ class SampleOperator:
         for first, width in _column_blocks(V.shape[1]):
             kernels.gather(chunk.ptr, chunk.pos, chunk.val, V, first, width, P)
         return P
+
+    def _differences(self, c: int, V: FloatArray, values: FloatArray | None) -> FloatArray:
+        """d_tᵀV of the samples of chunk ``c``; x_tᵀV goes to ``values`` if there are any."""
+        chunk, count, start = self.samples.chunks[c], self.samples.count(c), c * self.samples.chunk_size
+        P = self._gather(chunk, count, V)
+        if values is not None:
+            values[start : start + count] = P[chunk.row[:count]]
+        D = np.empty((count, V.shape[1]))
+        kernels.differences(P, chunk.row[:count], chunk.next_row, chunk.discounts, D)
+        return D
 
     def _scatter(self, chunk: Chunk, rows: NDArray[np.int32], S: FloatArray, out: FloatArray) -> None:
         """Add Σ_i x_{rows[i]} S[i] to ``out``, in place."""
@@ -406,5 +418,4 @@ def with_ridge(operator: SampleOperator, ridge: float) -> SampleOperator:
     """The operator A + ηD, η = ``ridge`` times the mean ‖x‖², D the identity but 0 for features that are constant."""
     if ridge == 0.0:
         return operator
-    eta = ridge * operator.mean_square()
-    return operator.shifted(np.where(operator.constant_features() != 0.0, 0.0, eta))
+    return operator.shifted(ridge_diagonal(ridge, operator.mean_square(), operator.constant_features() != 0.0))

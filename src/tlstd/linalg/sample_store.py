@@ -120,12 +120,12 @@ def _resized(array: NDArray[Number], size: int) -> NDArray[Number]:
 class OldPart(NamedTuple):
     """What is kept of the system of samples that have left, over the n₀ features that were seen when the last did.
 
-    A_old ≈ C Qᵀ + τ (I - QQᵀ) with C = ``left``, Q = ``right`` and τ = ``beyond``. Everything is weighted as the
+    A_old ≈ C Qᵀ + τ (I - Q Qᵀ) with C = ``left``, Q = ``right`` and τ = ``beyond``. Everything is weighted as the
     samples were when the last of them was the newest.
     """
 
     left: FloatArray
-    """A_old ``right``, (n₀, k)."""
+    """C = A_old Q, (n₀, k)."""
     right: FloatArray
     """An orthonormal basis Q of the space in which A_old is known, (n₀, k)."""
     beyond: float
@@ -136,6 +136,10 @@ class OldPart(NamedTuple):
     """Mean of ‖x‖², exact."""
     constant: FloatArray
     """The value that a feature had in every x, or 0 if they differed, (n₀,)."""
+
+
+Fold: TypeAlias = "Callable[[Samples, int], OldPart]"
+"""``fold(samples, n_chunks)``: what is to be kept of the first chunks and of what had left before."""
 
 
 class Samples(NamedTuple):
@@ -204,8 +208,7 @@ class SampleStore:
         When so many are there (one less if the number is odd, or a few if a half is several chunks), the older half is
         folded: it leaves, and ``fold`` says what is kept of it. Not used where ``beta`` forgets samples sooner.
     fold : callable
-        ``fold(samples, n_chunks)`` is what is to be kept of the first chunks and of what had left before, see
-        :class:`tlstd.linalg.folding.Folding`; needed with ``max_samples``.
+        See ``Fold``; needed with ``max_samples``.
 
     Example
     -------
@@ -226,10 +229,10 @@ class SampleStore:
         n_targets: int = 1,
         chunk_size: int | None = None,
         max_samples: int | None = None,
-        fold: Callable[[Samples, int], OldPart] | None = None,
+        fold: Fold | None = None,
     ) -> None:
         self.n_features, self.lambda_, self.beta, self.n_targets = n_features, lambda_, beta, n_targets
-        self.window = None if beta is None else ceil(float(np.log(NEGLIGIBLE)) / log1p(-beta))
+        self.window = None if beta is None else ceil(min(float(np.log(NEGLIGIBLE)) / log1p(-beta), 2.0**62))
         folding = max_samples is not None and (self.window is None or max_samples <= self.window)
         self._half = max_samples // 2 if folding and max_samples is not None else None
         self._fold = fold

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg.lapack import dgesdd, dtrtrs
+from scipy.linalg.lapack import dgesdd, dgesvd, dtrtrs
 
 from tlstd.types import FloatArray
 
@@ -16,13 +16,20 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 def svd(K: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Thin SVD ``K = L diag(sigma) Rt`` by divide and conquer, by QR iteration should that fail to converge."""
-    if min(K.shape) == 0:
-        return np.zeros((K.shape[0], 0)), np.zeros(0), np.zeros((0, K.shape[1]))
-    L, sigma, Rt, info = dgesdd(K, full_matrices=0)  # the bare call: small problems are mostly overhead
-    if info:
-        L, sigma, Rt = scipy.linalg.svd(K, full_matrices=False, check_finite=False, lapack_driver="gesvd")
-    return L, sigma, Rt
+    """Thin SVD ``K = L diag(sigma) Rt`` by divide and conquer, by QR iteration should that fail to converge.
+
+    All NaN if K is not finite, or if that does not converge either.
+    """
+    N, M = K.shape
+    k = min(N, M)
+    if k == 0:
+        return np.zeros((N, 0)), np.zeros(0), np.zeros((0, M))
+    info = 1
+    if np.isfinite(K).all():
+        L, sigma, Rt, info = dgesdd(K, full_matrices=0)  # the bare call: small problems are mostly overhead
+        if info:
+            L, sigma, Rt, info = dgesvd(K, full_matrices=0)
+    return (np.full((N, k), np.nan), np.full(k, np.nan), np.full((k, M), np.nan)) if info else (L, sigma, Rt)
 
 
 def solve_triangle(R: FloatArray, B: FloatArray, *, transposed: bool = False) -> FloatArray:

@@ -7,6 +7,7 @@ holds for the process, so it is counted: the first who wants it notes what was s
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
@@ -27,12 +28,16 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
+class _User:
+    """Somebody who wants one thread."""
+
+
 class _Limit:
     """Who wants one thread, and what to go back to."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.users: set[object] = set()
+        self.users: weakref.WeakSet[_User] = weakref.WeakSet()  # whoever is interrupted while leaving has left
         self.limiter: Any = None
 
     def change(self, step: Callable[[], None]) -> None:
@@ -46,13 +51,13 @@ class _Limit:
         finally:
             lock.release()
 
-    def enter(self, user: object) -> None:
+    def enter(self, user: _User) -> None:
         """Limit BLAS for a user."""
         self.users.add(user)
         if self.limiter is None:
             self.limiter = _controller().limit(limits=1)
 
-    def leave(self, user: object) -> None:
+    def leave(self, user: _User) -> None:
         """Go back to what was set before, after the last user."""
         self.users.discard(user)
         if not self.users and self.limiter is not None:
@@ -65,7 +70,7 @@ _LIMIT = _Limit()
 
 @contextmanager
 def _limited() -> Iterator[None]:
-    user = object()
+    user = _User()
     try:
         _LIMIT.change(lambda: _LIMIT.enter(user))
         yield

@@ -1,0 +1,176 @@
+"""The solution of a truncated system at every sample, in the subspaces that its last compression has left."""
+
+from __future__ import annotations
+
+import sys
+from math import log, log1p
+from typing import Any
+
+import numpy as np
+
+from tlstd.container import Saved, State
+from tlstd.linalg.batch import Batch, entries
+from tlstd.linalg.deferred import DeferredSystem
+from tlstd.linalg.projected_stream import ProjectedStream
+from tlstd.linalg.svd import svd
+from tlstd.linalg.threads import one_thread
+from tlstd.types import FloatArray, IntArray
+
+SMALLEST = 1e-10
+"""Share of the largest singular value up to which others are left out in any case."""
+
+_MOST_GROWTH = 50.0 * log(10.0)  # logarithm of how far weights may grow at once
+
+
+class FactorStream:
+    """UᵀA_tV y = Uᵀb_t for the factors U and V of a compression, followed and solved with every sample; w = V y.
+
+    The matrix is diag(σ) at the compression, and a sample adds Uᵀz dᵀV to it: O(nnz·r + r²). Singular values at or
+    below ``rcond`` (at least ``SMALLEST``) times the largest are left out. What is new since the compression has no
+    direction: the samples of the buffer count only as far as U and V see them.
+
+    Before the first compression there is nothing to follow.
+
+    Parameters
+    ----------
+    system : DeferredSystem
+        With accumulating traces. Samples are appended here, and go there.
+    rcond : float
+    """
+
+    def __init__(self, system: DeferredSystem, rcond: float) -> None:
+        self.system, self.rcond = system, rcond
+        beta = system.beta
+        self._growth = 1.0 if beta is None else 1.0 / (1.0 - beta)
+        self._longest = sys.maxsize if beta is None else max(1, int(-_MOST_GROWTH / log1p(-beta)))
+        self._made: tuple[int, dict[int, tuple[ProjectedStream, ...]]] = (0, {})
+
+    @property
+    def current(self) -> tuple[ProjectedStream, ...] | None:
+        """The small system of each target as of the last sample, or None before the first compression."""
+        compressed, made = self._made
+        if self.system.n_compressed == 0:
+            return None
+        if compressed != self.system.n_compressed:  # just now: the buffer is empty
+            made = {self.system.n_samples: self._begun()}
+            self._made = self.system.n_compressed, made
+        return made[self.system.n_samples]
+
+    def append(self, batch: Batch, values: FloatArray | None = None) -> None:
+        """Take in a checked batch; after the first compression the value of each x_next after its step can be had.
+
+        It goes to ``values`` (N, n_targets). Interrupted, it has taken a part of the batch.
+        """
+        start = 0
+        while start < len(batch):
+            stop = min(start + self.system.make_room(batch, start), start + self._longest)
+            part = batch.part(start, stop)
+            now, n, compressed = self.current, self.system.n_samples, self.system.n_compressed
+            if now is not None:
+                after = self._followed(now, part, None if values is None else values[start:stop])
+                self._made = compressed, {n: now, n + len(part): after}  # whichever is counted in the end
+            self.system.append(part)
+            if values is not None and self.system.n_compressed != compressed:
+                last = part.part(len(part) - 1, len(part)).sparse()[2:]
+                values[stop - 1] = self.predict(entries(last[0], last[1]), _values(last[0], last[1]))
+            start = stop
+
+    def _begun(self) -> tuple[ProjectedStream, ...]:
+        """The small systems at a compression."""
+        table, left, sigma, b, z = self._bases()
+        q, beta, n_samples = sigma.size, self.system.beta, self.system.n_compressed
+        total, weight = (float(n_samples), 1.0) if beta is None else (1.0, beta / (1.0 - beta))
+        with one_thread():
+            c, trace = total * (table[:, :q].T @ b), table.T @ z
+        options: dict[str, Any] = {"n_samples": n_samples, "first": q, "weight": weight, "growth": self._growth}
+        M = np.diag(total * sigma)
+        return tuple(ProjectedStream(table, left, M, c[:, i].copy(), trace, **options) for i in range(c.shape[1]))
+
+    def _bases(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """[U V] without what is left out, (I, 0), σ, b and z of the last compression."""
+        factors, second = self.system.factors, self.system.projected
+        U, sigma, V, b, z = factors.U, factors.sigma, factors.V, self.system.b, self.system.z
+        with one_thread():
+            if second is not None:  # the equations of another λ: G = UᵀA₂V is diagonal in its own singular vectors
+                L, sigma, Rt = svd(second.G)
+                U, V, b, z = U @ L, V @ Rt.T, second.b, second.z
+        cut = max(self.rcond, SMALLEST) * sigma[:1].max(initial=0.0)
+        q = int(np.count_nonzero(~(sigma <= cut)))  # NaN stay: they are news
+        table = np.ascontiguousarray(np.hstack([U[:, :q], V[:, :q]]))
+        return table, np.eye(2 * q, q), sigma[:q], b, z
+
+    def _followed(
+        self, now: tuple[ProjectedStream, ...], part: Batch, values: FloatArray | None
+    ) -> tuple[ProjectedStream, ...]:
+        G, rows, next_rows = self._coordinates(now[0], part)
+        made = []
+        second = self.system.projected
+        lambda_ = self.system.lambda_ if second is None else second.lambda_
+        for target, stream in enumerate(now):
+            columns = (rows, next_rows, part.discounts, part.trace_discounts, part.rewards[:, target].copy())
+            out = np.empty(0 if values is None else len(part))
+            made.append(stream.followed(G, columns, part.rhos, lambda_, out))
+            if values is not None:
+                values[:, target] = out
+        return tuple(made)
+
+    def _coordinates(self, stream: ProjectedStream, part: Batch) -> tuple[FloatArray, IntArray, IntArray]:
+        """tableᵀx of both sides, and the rows of them that each sample has."""
+        N, n = len(part), stream.n
+        if isinstance(part.x, np.ndarray) and isinstance(part.x_next, np.ndarray) and n == self.system.n_features:
+            with one_thread():
+                sides = np.vstack(part.dense(self.system.seen.ids))
+                return sides @ stream.table, np.arange(N), np.arange(N, 2 * N)
+        x, rows, x_next, next_rows = part.sparse()
+        if part.one_store:  # the next row mostly is the following row
+            picked, where = np.unique(np.concatenate([rows, next_rows]), return_inverse=True)
+            return self._gathered(stream, x, picked), where[:N], where[N:]
+        G = np.vstack([self._gathered(stream, x, rows), self._gathered(stream, x_next, next_rows)])
+        return G, np.arange(N), np.arange(N, 2 * N)
+
+    def _gathered(
+        self, stream: ProjectedStream, csr: tuple[IntArray, IntArray, FloatArray], picked: IntArray
+    ) -> FloatArray:
+        ptr = np.concatenate([[0], np.cumsum(csr[0][picked + 1] - csr[0][picked])])
+        return stream.coordinates_of(ptr, self.system.seen.find(entries(csr, picked)), _values(csr, picked))
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def weights(self) -> FloatArray:
+        """(n, n_targets), 0 for features that were first seen since the compression."""
+        streams = self.current
+        assert streams is not None
+        weights = np.zeros((len(self.system.seen), len(streams)))
+        for target, stream in enumerate(streams):
+            weights[: stream.n, target] = stream.weights()
+        return weights
+
+    def predict(self, ids: IntArray, vals: FloatArray) -> FloatArray:
+        """Value of one vector, (n_targets,): O(nnz·r)."""
+        streams = self.current
+        assert streams is not None
+        positions = self.system.seen.find(ids)
+        return np.array([stream.value(positions, vals) for stream in streams])
+
+    # --- saving -----------------------------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """What :meth:`restore` takes: what the buffer has changed."""
+        streams = self.current
+        if streams is None or self.system.n_buffered == 0:
+            return {}
+        return {f"target_{i}": stream.system_state() for i, stream in enumerate(streams)}
+
+    def restore(self, saved: Saved) -> None:
+        """Take over a saved state, if it fits the system, which has been restored; only of fresh objects."""
+        system = self.system
+        if system.n_compressed and system.n_buffered:
+            streams = self._begun()
+            for i, stream in enumerate(streams):
+                stream.restore_system(saved.part(f"target_{i}"), system.n_samples)
+            self._made = system.n_compressed, {system.n_samples: streams}
+
+
+def _values(csr: tuple[IntArray, IntArray, FloatArray], picked: IntArray) -> FloatArray:
+    """Values of the picked rows' entries, one row after the other."""
+    return np.concatenate([np.zeros(0), *(csr[2][csr[0][i] : csr[0][i + 1]] for i in picked)])

@@ -1,0 +1,88 @@
+"""What a ridge needs to know about the samples: the mean ‖x‖², and which features never change."""
+
+from __future__ import annotations
+
+from math import expm1, log1p
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlstd.container import Saved, State
+from tlstd.kernels.krylov import row_squares
+from tlstd.linalg.batch import Batch, entries
+from tlstd.types import FloatArray, IntArray
+
+
+class Moments(NamedTuple):
+    """Of the samples so far; a value that is never changed, only followed by another one.
+
+    Example
+    -------
+    >>> from tlstd import Transitions
+    >>> X = np.array([[1.0, 0.0, 2.0], [1.0, 3.0, 0.0]])
+    >>> ones = np.ones(2)
+    >>> steps = Transitions(X, ones, X, discounts=ones, trace_discounts=ones)
+    >>> moments = Moments().after(Batch.from_transitions(steps), 0, None)
+    >>> moments.mean_square(2, None), moments.constant_ids
+    (7.5, array([0]))
+    """
+
+    squares: float = 0.0
+    """Σ ω_t ‖x_t‖², ω_t = 1 or β(1-β)^{T-1-t}."""
+    constant_ids: IntArray = np.zeros(0, dtype=np.int64)
+    """Features that have one and the same value, not 0, in every x so far, in rising order."""
+    constant_values: FloatArray = np.zeros(0)
+    """These values."""
+
+    def after(self, batch: Batch, n_samples: int, beta: float | None) -> Moments:
+        """The moments with a batch of one or more after ``n_samples``. O(entries), or O(d) a dense sample."""
+        x, rows, _, _ = batch.sparse()
+        squares = np.empty(rows.size)
+        row_squares(x[0], x[2], rows, squares)
+        if beta is None:
+            total = self.squares + float(squares.sum())
+        else:
+            keep = 1.0 - beta
+            weights = beta * keep ** np.arange(rows.size - 1.0, -1.0, -1.0)
+            total = keep**rows.size * self.squares + float(weights @ squares)
+        ids, values = self.constant_ids, self.constant_values
+        if n_samples == 0:
+            first = slice(x[0][rows[0]], x[0][rows[0] + 1])
+            order = np.argsort(x[1][first])
+            ids, values = x[1][first][order].astype(np.int64), x[2][first][order]
+            ids, values = ids[values != 0.0], values[values != 0.0]
+        if ids.size:
+            found, of = entries(x, rows), np.concatenate([x[2][x[0][r] : x[0][r + 1]] for r in rows])
+            at = np.minimum(np.searchsorted(ids, found), ids.size - 1)
+            equal = (ids[at] == found) & (values[at] == of)
+            kept = np.bincount(at[equal], minlength=ids.size) == rows.size
+            ids, values = ids[kept], values[kept]
+        return Moments(total, ids, values)
+
+    def mean_square(self, n_samples: int, beta: float | None) -> float:
+        """The (weighted) mean of ‖x‖²."""
+        weight = float(n_samples) if beta is None else -expm1(n_samples * log1p(-beta))
+        return self.squares / weight if n_samples else 0.0
+
+    def state(self) -> State:
+        """What :meth:`restored` takes."""
+        return self._asdict()
+
+    @classmethod
+    def restored(cls, saved: Saved, n_features: int) -> Moments:
+        """The moments that were saved."""
+        ids = saved.integers("constant_ids", None, low=0, high=n_features - 1)
+        if (ids[1:] <= ids[:-1]).any():
+            raise saved.error("constant_ids", "do not rise")
+        values = saved.floats("constant_values", ids.size)
+        return cls(saved.real("squares", low=0.0, high=float(np.finfo(np.float64).max)), ids, values)
+
+
+def ridge_diagonal(ridge: float, mean_square: float, constant: NDArray[np.bool_]) -> FloatArray:
+    """ηD as a diagonal: η = ``ridge`` times the mean ‖x‖², and D the identity but 0 for features that are constant.
+
+    >>> ridge_diagonal(0.1, 20.0, np.array([False, True]))
+    array([2., 0.])
+    """
+    return np.where(constant, 0.0, ridge * mean_square)

@@ -1,0 +1,237 @@
+"""The dimension chosen by held-out data: the scores by other means, and what happens where data cannot tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tests.helpers import random_transitions
+from tests.linalg.literal_system import dense_rows, literal_system
+from tlstd import KrylovLSTD, Transitions, load
+from tlstd.evaluation import choose
+from tlstd.linalg.held_out import EXACT, FEWEST_EFFECTIVE, LARGEST_TAIL, TIE, make_folds, needs_reference
+from tlstd.linalg.krylov_choice import FOLDS, PATIENCE, DimensionChoice, fixed_dimension
+from tlstd.types import FloatArray
+
+D = 12
+
+
+def linear_steps(seed: int, n_steps: int, **options: Any) -> Transitions:
+    """Episodes whose rewards are linear in the features, with noise, so that several dimensions are of use."""
+    rng = np.random.default_rng(seed)
+    options = {"gamma": 0.7, "terminate": 0.0, "truncate": 0.0} | options
+    steps = random_transitions(rng, n_features=D, n_steps=n_steps, **options)
+    scales = np.geomspace(1.0, 0.1, D)
+    shape = D if steps.n_targets == 1 else (D, steps.n_targets)
+    rewards = dense_rows(steps.X) @ (rng.standard_normal(shape).T / scales).T + steps.rewards
+    columns = {name: getattr(steps, name) for name in ("discounts", "trace_discounts", "rhos")}
+    scaled, scaled_next = (dense_rows(X) * scales for X in (steps.X, steps.X_next))
+    return Transitions(scaled, rewards, scaled_next, **columns)
+
+
+def model_of(steps: Transitions, lambda_: float = 0.6, **options: Any) -> KrylovLSTD:
+    model = KrylovLSTD(steps.n_features, lambda_=lambda_, n_targets=steps.n_targets, **options)
+    model.update_many(steps)
+    return model
+
+
+def krylov_solution(A: FloatArray, b: FloatArray, dimension: int) -> FloatArray:
+    """The w of least residual in the Krylov space, by dense algebra."""
+    Q = np.zeros((b.size, 0))
+    q = b
+    for _ in range(min(dimension, b.size)):
+        for _ in range(3):
+            q = q - Q @ (Q.T @ q)
+        Q = np.column_stack([Q, q / np.linalg.norm(q)])
+        q = A @ Q[:, -1]
+    solution: FloatArray = Q @ np.linalg.lstsq(A @ Q, b)[0]
+    return solution
+
+
+def literal_scores(
+    steps: Transitions, target: int, n_dimensions: int, lambda_: float, beta: float | None
+) -> FloatArray:
+    """Held-out errors of dimensions 1, 2, …, sum by sum: dense systems, returns followed one by one."""
+    n = len(steps)
+    weights = np.ones(n) if beta is None else (1.0 - beta) ** np.arange(n - 1.0, -1.0, -1.0)
+    folds = make_folds(steps.discounts, steps.trace_discounts, FOLDS, None if beta is None else weights)
+    X, X_next = dense_rows(steps.X), dense_rows(steps.X_next)
+    rewards = steps.rewards.reshape(n, -1)[:, target]
+    bootstrapped = needs_reference(steps.discounts, steps.rhos, folds, weights)
+    squares, total = np.zeros(n_dimensions), 0.0
+    for fold in range(folds.n_folds):
+        A, b = literal_system(steps, lambda_, beta=beta, fold=folds.fold.astype(np.int16), number=fold, cut=folds.cut)
+        w0 = krylov_solution(A, b[:, target], fixed_dimension(n))
+        solutions = [krylov_solution(A, b[:, target], m) for m in range(1, n_dimensions + 1)]
+        mine = np.flatnonzero(folds.fold == fold)
+        value, tail = 0.0, 1.0
+        for t in mine[::-1].tolist():
+            if t == n - 1 or folds.group[t + 1] != folds.group[t]:
+                value, tail = (float(X_next[t] @ w0) if bootstrapped else 0.0), 1.0
+            rho = float(steps.rhos[t])
+            value = rho * (rewards[t] + steps.discounts[t] * value)
+            value += (1.0 - rho) * float(X[t] @ w0) if bootstrapped else 0.0
+            tail *= steps.discounts[t]
+            if bootstrapped or tail <= LARGEST_TAIL:
+                total += weights[t]
+                squares += [weights[t] * (float(X[t] @ w) - value) ** 2 for w in solutions]
+    return squares / total
+
+
+def check_choice(choice: DimensionChoice, expected: FloatArray) -> None:
+    assert choice.decided
+    assert_allclose(choice.scores, expected, rtol=1e-8)
+    least = choice.scores.min() * (1.0 + TIE)
+    assert choice.dimension == 1 + np.flatnonzero(choice.scores <= least)[0]
+    assert choice.scores.size <= int(np.argmin(choice.scores)) + 1 + PATIENCE
+
+
+EPISODES: dict[str, Any] = {"terminate": 0.1}
+STREAM: dict[str, Any] = {}
+CUT_OFF: dict[str, Any] = {"truncate": 0.3, "gamma": 0.95}
+
+
+@pytest.mark.parametrize("kind", [EPISODES, STREAM], ids=["episodes", "stream"])
+@pytest.mark.parametrize("lambda_", [0.0, 0.8])
+def test_scores_are_those_of_choose(kind: dict[str, Any], lambda_: float) -> None:
+    """Five separate models a dimension, each without one fold."""
+    steps = linear_steps(0, 500, **kind)
+    model = model_of(steps, lambda_)
+    (choice,) = model.choices
+    dimensions = range(1, choice.scores.size + 1)
+    by_models = choose(lambda m: KrylovLSTD(D, lambda_=lambda_, dimension=m), dimensions, steps)
+    check_choice(choice, by_models.scores)
+    assert choice.dimension == by_models.value == model.chosen_dimension
+    assert_allclose(choice.standard_errors, by_models.standard_errors, rtol=1e-7)
+    assert_array_equal(model.weights, model_of(steps, lambda_, dimension=choice.dimension).weights)
+    assert choice.note.startswith("Returns of")
+    assert str(by_models.folds) in choice.note
+    assert ("blocks" in choice.note) == (kind is STREAM)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [EPISODES, STREAM, CUT_OFF, {"off_policy": True, "terminate": 0.2}, {"n_targets": 2, "terminate": 0.1}],
+    ids=["episodes", "stream", "cut off", "off-policy", "two targets"],
+)
+@pytest.mark.parametrize("beta", [None, 0.003])
+def test_scores_by_hand(kind: dict[str, Any], beta: float | None) -> None:
+    steps = linear_steps(1, 500, **kind)
+    choices = model_of(steps, beta=beta).choices
+    assert len(choices) == steps.n_targets
+    for target, choice in enumerate(choices):
+        check_choice(choice, literal_scores(steps, target, choice.scores.size, 0.6, beta))
+        assert ("completed by a reference" in choice.note) == (kind is CUT_OFF or "off_policy" in kind)
+
+
+def test_each_target_has_its_own_dimension() -> None:
+    """One target is linear in a single direction, the other needs many; each as if it were alone."""
+    steps = linear_steps(2, 800, terminate=0.1, n_targets=2)
+    easy = 3.0 * dense_rows(steps.X)[:, 0] + np.random.default_rng(0).standard_normal(800)
+    rewards = np.column_stack([easy, steps.rewards[:, 1]])
+    columns = {"discounts": steps.discounts, "trace_discounts": steps.trace_discounts}
+    both = model_of(Transitions(steps.X, rewards, steps.X_next, **columns))
+    assert isinstance(both.chosen_dimension, tuple)
+    assert both.chosen_dimension[0] < both.chosen_dimension[1]
+    for target in (0, 1):
+        alone = model_of(Transitions(steps.X, np.ascontiguousarray(rewards[:, target]), steps.X_next, **columns))
+        assert alone.chosen_dimension == both.chosen_dimension[target]
+        shared = both.choices[target].scores
+        assert_allclose(alone.choices[0].scores, shared, rtol=1e-9)
+        assert_allclose(alone.weights, both.weights[:, target], atol=1e-9 * np.abs(alone.weights).max())
+
+
+@pytest.mark.parametrize("n_steps", [1, 3, 60])
+def test_too_few_samples_take_the_fixed_rule(n_steps: int) -> None:
+    model = model_of(linear_steps(3, n_steps))
+    (choice,) = model.choices
+    assert not choice.decided
+    assert choice.note.startswith("Nothing was chosen: ")
+    assert model.chosen_dimension == choice.dimension == max(1, round(n_steps ** (1 / 3)))
+    assert choice.scores.size == 0
+    assert_array_equal(model.weights, model_of(linear_steps(3, n_steps), dimension=choice.dimension).weights)
+
+
+def test_uneven_ratios_take_the_fixed_rule() -> None:
+    steps = linear_steps(4, 600)
+    rhos = np.exp(3.0 * np.random.default_rng(0).standard_normal(600))
+    columns = {"discounts": steps.discounts, "trace_discounts": steps.trace_discounts, "rhos": rhos}
+    (choice,) = model_of(Transitions(steps.X, steps.rewards, steps.X_next, **columns)).choices
+    assert (choice.decided, choice.dimension) == (False, fixed_dimension(600))
+    assert "importance ratios" in choice.note
+    assert f"fewer than {FEWEST_EFFECTIVE:.0f}" in choice.note
+
+
+def test_no_reward() -> None:
+    steps = linear_steps(5, 300, terminate=0.1)
+    steps.rewards = np.zeros(300)
+    model = model_of(steps)
+    assert (model.weights == 0.0).all()
+    assert model.chosen_dimension == 1
+    assert (model.choices[0].scores == 0.0).all()
+
+
+def test_an_exact_solution_ends_the_search() -> None:
+    """Rewards without noise, γ=0: from dimension 12 on errors are rounding, and such ties go to the first."""
+    steps = linear_steps(6, 400, terminate=1.0)
+    rewards = dense_rows(steps.X) @ np.ones(D)
+    model = model_of(
+        Transitions(steps.X, rewards, steps.X_next, discounts=np.zeros(400), trace_discounts=np.zeros(400))
+    )
+    (choice,) = model.choices
+    exact = choice.scores <= EXACT * np.mean(rewards**2)
+    assert choice.dimension == 1 + np.flatnonzero(exact)[0] <= D
+    assert choice.scores.size <= D + 1
+
+
+def test_nothing_is_chosen_without_samples_or_with_a_given_dimension() -> None:
+    assert KrylovLSTD(3, lambda_=0.5).chosen_dimension == 0
+    assert KrylovLSTD(3, lambda_=0.5, n_targets=2).chosen_dimension == (0, 0)
+    assert KrylovLSTD(3, lambda_=0.5).choices == ()
+    given = model_of(linear_steps(7, 100), dimension=4)
+    assert (given.choices, given.chosen_dimension) == ((), 4)
+
+
+# --- streams --------------------------------------------------------------------------------------------------------
+
+
+def test_streams_choose_when_samples_have_doubled() -> None:
+    steps = linear_steps(8, 700, terminate=0.1)
+    model = KrylovLSTD(D, lambda_=0.6, reads="stream")
+    chosen, last = [], None
+    for n, step in enumerate(steps, start=1):
+        model.update(step)
+        if model.choices[0] is not last:
+            last = model.choices[0]
+            chosen.append(n)
+            # what batch reads choose at this moment
+            batch = model_of(steps[:n]).choices[0]
+            assert (last.dimension, last.note) == (batch.dimension, batch.note)
+            assert_allclose(last.scores, batch.scores, rtol=1e-9)
+    assert chosen[0] == 1
+    growth = np.array(chosen[1:]) / np.array(chosen[:-1])
+    assert (growth >= 2.0).all()
+    assert (growth[3:] < 2.0 * 4.0 / 3.0 + 0.01).all()  # at the first refresh after doubling
+    whole = KrylovLSTD(D, lambda_=0.6, reads="stream")
+    whole.update_many(steps)
+    assert whole.chosen_dimension == model.chosen_dimension
+
+
+@pytest.mark.parametrize("reads", ["batch", "stream"])
+def test_a_saved_model_keeps_its_dimension(reads: str, tmp_path: Path) -> None:
+    steps = linear_steps(9, 900, terminate=0.1, n_targets=2)
+    model = model_of(steps[:500], reads=reads)
+    model.save(tmp_path / "model")
+    twin = load(tmp_path / "model")
+    assert isinstance(twin, KrylovLSTD)
+    assert twin.chosen_dimension == model.chosen_dimension
+    assert [choice.decided for choice in twin.choices] == [True, True]
+    assert_array_equal(twin.weights, model.weights)
+    for m in (model, twin):
+        m.update_many(steps[500:])  # a stream chooses anew on the way
+    assert twin.chosen_dimension == model.chosen_dimension
+    assert_array_equal(twin.weights, model.weights)

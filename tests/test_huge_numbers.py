@@ -1,0 +1,63 @@
+"""Saved models whose entries are finite but near the largest number: their answers are data, never a foreign error."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tlstd
+from tests.test_state import accepts, make, stream
+from tlstd.checks.files import pack, unpack
+from tlstd.errors import TlstdError
+from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.registry import ESTIMATORS
+from tlstd.types import Transitions
+
+
+def use(model: LinearEstimator, steps: Transitions, path: Path) -> None:
+    """Everything that reads or changes a model; the library's own errors are fine, and warnings are not."""
+    for read in (
+        lambda: model.weights,
+        lambda: model.sparse_weights,
+        lambda: model.predict(steps[0].x),
+        lambda: model.predict(steps.X),
+        lambda: getattr(model, "singular_values", None),
+        lambda: model.update(steps[0]),
+        lambda: model.weights,
+        lambda: model.update_many(steps[:20]),
+        lambda: model.update_and_predict(steps[:3]),
+        lambda: model.weights,
+        lambda: model.save(path),
+    ):
+        with suppress(TlstdError):
+            read()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_reads_of_huge_numbers_are_data(name: str, sparse: bool, tmp_path: Path) -> None:
+    steps = stream(1, 40, sparse=sparse)
+    if not accepts(name, steps):
+        pytest.skip("refused by this estimator")
+    model, path, n_loaded = make(name), tmp_path / "model", 0
+    model.update_many(steps)
+    model.save(path)
+    data = path.read_bytes()
+    floats = [key for key, array in unpack(data)[1].items() if array.dtype.kind == "f" and array.size]
+    for keys in (*([key] for key in floats), floats):
+        for largest in (1e99, 1e300, -1.7e308):
+            header, arrays = unpack(data)
+            for key in keys:
+                size = np.abs(arrays[key]).max()
+                arrays[key] = np.full_like(arrays[key], largest) if size == 0.0 else arrays[key] / size * largest
+            path.write_bytes(pack(header, arrays))
+            try:
+                loaded = tlstd.load(path)
+            except TlstdError:
+                continue
+            n_loaded += 1
+            use(loaded, steps, tmp_path / "again")
+    assert n_loaded
