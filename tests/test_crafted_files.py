@@ -17,7 +17,7 @@ from tlstd.estimators.registry import ESTIMATORS
 from tlstd.types import Transition
 
 
-@pytest.mark.parametrize("tries", [30, pytest.param(300, marks=pytest.mark.long)])
+@pytest.mark.parametrize("tries", [15, pytest.param(300, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_crafted_files(name: str, tries: int) -> None:
     factory, seed = ESTIMATORS[name], sorted(ESTIMATORS).index(name)

@@ -21,7 +21,7 @@ from tlstd.linalg.batch import Batch, CSRArrays, entries, vector_arrays
 from tlstd.linalg.paged_columns import PagedColumns
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.step_history import StepHistory
-from tlstd.types import FloatArray, IntArray, Matrix, Vector
+from tlstd.types import FloatArray, IntArray, Vector
 
 Array = TypeVar("Array", bound=NDArray[Any])
 
@@ -250,12 +250,7 @@ class ILSTD(SteppingEstimator):
         indices, values = vector_arrays(x)
         rows = self._seen.find(indices)
         known = rows >= 0
-        with np.errstate(over="ignore", invalid="ignore"):  # a run that has diverged is data
-            return np.atleast_1d(values[known] @ self._w[rows[known]])
-
-    def _predict_matrix(self, X: Matrix) -> FloatArray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return super()._predict_matrix(X)
+        return np.atleast_1d(values[known] @ self._w[rows[known]])
 
     def _state(self) -> State:
         n = len(self._seen)

@@ -16,7 +16,7 @@ from tlstd.kernels import td as kernels
 from tlstd.kernels import transitions as checks
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.feature_rows import FeatureRows, RowArray
-from tlstd.types import FloatArray, IntArray, Matrix, Vector
+from tlstd.types import FloatArray, IntArray, Vector
 
 Number = TypeVar("Number", np.float64, np.int64)
 
@@ -81,8 +81,7 @@ class TDFamily(SteppingEstimator):
         self._run(batch, np.zeros((0, self.n_targets)))
 
     def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._run(batch, values)
+        self._run(batch, values)
 
     def _run(self, batch: Batch, values: FloatArray) -> None:
         """Learn; the value of each x_next after its step goes to ``values``, if that has rows."""
@@ -252,23 +251,17 @@ class TDFamily(SteppingEstimator):
     def _weights(self, rows: slice | RowArray) -> FloatArray:
         """W = U + y (C + D S) in some rows of sparse storage."""
         y, U, epochs = self._table[rows, :1], self._table[rows, 1:], self._epochs[self._stamps[rows]]
-        with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is data, not an error
-            weights: FloatArray = U + y * (epochs[:, 1:] + epochs[:, :1] * self._S)
+        weights: FloatArray = U + y * (epochs[:, 1:] + epochs[:, :1] * self._S)
         return weights
 
     def _predict_vector(self, x: Vector) -> FloatArray:
         indices, values = vector_arrays(x)
         rows = self._seen.find(indices)[0]
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self._is_dense:
-                result: FloatArray = values @ self._W[indices]
-            else:
-                result = values[rows > 0] @ self._weights(rows[rows > 0])
+        if self._is_dense:
+            result: FloatArray = values @ self._W[indices]
+        else:
+            result = values[rows > 0] @ self._weights(rows[rows > 0])
         return result
-
-    def _predict_matrix(self, X: Matrix) -> FloatArray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return super()._predict_matrix(X)
 
 
 class Vectors(NamedTuple):

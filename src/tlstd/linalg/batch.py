@@ -55,6 +55,8 @@ class Batch:
 
     def part(self, start: int, stop: int) -> Batch:
         """Transitions ``start:stop``, as views."""
+        if start == 0 and stop >= self.rows.size:
+            return self
         s = slice(start, stop)
         columns = (self.rewards[s], self.discounts[s], self.trace_discounts[s], self.rhos[s])
         return Batch(self.x, self.rows[s], self.x_next, self.next_rows[s], *columns)
