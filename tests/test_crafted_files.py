@@ -1,6 +1,6 @@
 """Crafted files with valid checksums are refused, or make models that can be used: no crash, no hang, no other error.
 
-Here 30 for every estimator; ``uv run tlstd campaign`` has 2,000.
+Here 15 for every estimator; ``uv run tlstd campaign`` has 2,000.
 """
 
 from __future__ import annotations
