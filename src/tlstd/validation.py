@@ -72,6 +72,8 @@ def as_real(value: ArrayLike, name: str, error: type[TlstdError] = InvalidInputE
         array = as_array(value, name)
     except InvalidInputError as unreadable:
         raise error(str(unreadable)) from unreadable
+    if array.dtype == np.float64:
+        return array.astype(np.float64, copy=False)  # in this machine's byte order
     if array.dtype.kind not in "fiub":
         raise error(f"{name} has values of type {array.dtype}: pass an array of real numbers")
     with np.errstate(over="ignore"):

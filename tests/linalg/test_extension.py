@@ -302,12 +302,16 @@ class TestBlocks:
     def test_overlaps(self) -> None:
         rng = np.random.default_rng(8)
         S = random_S(rng, 12, 6, 0.8)
-        block = sparse_block(S)
+        head = rng.standard_normal(12)
+        block = sparse_block(S, head)
+        S[:, 0] = head
         x = rng.standard_normal(12) * (rng.random(12) < 0.5)
         rows = np.append(np.flatnonzero(x), -1)
         scratch = np.zeros(12)
-        overlaps = block.overlaps(rows, np.append(x[x != 0.0], 5.0), scratch)
-        assert_allclose(overlaps, (S / np.linalg.norm(S, axis=0)).T @ x, rtol=1e-12, atol=1e-14)
+        S /= np.linalg.norm(S, axis=0)
+        for picked in ([], [0], [4, 0, 2], range(6)):
+            overlaps = block.overlaps(np.array(picked, dtype=np.int64), rows, np.append(x[x != 0.0], 5.0), scratch)
+            assert_allclose(overlaps, S[:, list(picked)].T @ x, rtol=1e-12, atol=1e-14)
         assert not scratch.any()
 
     def test_an_emptied_block_starts_afresh(self) -> None:

@@ -70,13 +70,14 @@ def test_reserve_makes_room_and_keeps_what_is_there(n_new: int) -> None:
     assert_array_equal(seen.find(np.arange(20) << 30), np.arange(20))
 
 
-def test_count_new() -> None:
+def test_count() -> None:
     """Repeats count each time: an upper bound, of which enough room can be made."""
     seen = SeenFeatures()
     seen.insert(np.array([5, 150]))
     csr = np.array([0, 100, 300]), np.arange(300), np.ones(300)
     for picked, count in (([], 0), ([0], 99), ([1], 199), ([0, 1], 298), ([1, 1], 398)):
-        assert seen.count_new(csr, np.array(picked, dtype=np.int64)) == count
+        entries = sum((100, 200)[row] for row in picked)
+        assert seen.count(csr, np.array(picked, dtype=np.int64)) == (entries, count)
 
 
 def test_few_bytes_per_feature() -> None:

@@ -57,25 +57,18 @@ def guarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[An
         with self._lock:
             if own["_unfinished"]:
                 self._mend()
-            return _whole(own, method, self, args, kwargs)
+            own["_unfinished"] = True
+            try:
+                result = method(self, *args, **kwargs)
+            except BusyError:  # somebody else was refused, and this call was cut off by it
+                raise
+            except TlstdError:
+                own["_unfinished"] = own["_before"] is not None  # refused while learning: what was begun is undone
+                raise
+            own["_unfinished"] = False
+            return result
 
     return call
-
-
-def _whole(
-    own: dict[str, Any], method: Callable[..., R], model: object, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> R:
-    """Call a method of a model in order with these attributes, which count as unfinished if it is cut off."""
-    own["_unfinished"] = True
-    try:
-        result = method(model, *args, **kwargs)
-    except BusyError:  # somebody else was refused, and this call was cut off by it
-        raise
-    except TlstdError:
-        own["_unfinished"] = own["_before"] is not None  # refused while learning: what was begun is undone
-        raise
-    own["_unfinished"] = False
-    return result
 
 
 @runtime_checkable
@@ -553,6 +546,8 @@ def _sound_batch(transitions: object, method: str) -> tuple[Batch, FloatArray | 
 def _is_vector(x: object) -> bool:
     if isinstance(x, SparseVector):
         return True
+    if type(x) is np.ndarray:
+        return x.ndim == 1
     try:
         return not sp.issparse(x) and np.ndim(x) == 1  # type: ignore[arg-type]
     except ValueError:  # ragged: as_matrix says so

@@ -33,7 +33,9 @@ class Constant:
 
     def values(self, first: int, count: int) -> FloatArray:
         """α of ``count`` updates, (count,)."""
-        return np.full(count, self.alpha)
+        alphas = np.empty(count)
+        alphas.fill(self.alpha)
+        return alphas
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from tlstd.estimators.step_sizes import StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import td as kernels
 from tlstd.kernels import transitions as checks
-from tlstd.linalg.batch import Batch, vector_arrays
+from tlstd.linalg.batch import Batch, row_arrays, vector_arrays
 from tlstd.linalg.feature_rows import FeatureRows, RowArray
 from tlstd.types import FloatArray, IntArray, Vector
 
@@ -93,7 +93,9 @@ class TDFamily(SteppingEstimator):
         while start < len(batch):
             stop = self._end_of_part(batch, start)
             part = batch.part(start, stop)
-            steps = np.array([alphas[start:stop], part.discounts, part.trace_discounts * self.lambda_, part.rhos])
+            steps = np.empty((4, stop - start))
+            steps[0], steps[1], steps[3] = alphas[start:stop], part.discounts, part.rhos
+            np.multiply(part.trace_discounts, self.lambda_, out=steps[2])
             # C-ordered and writable, so that the loops compile once
             learn(part, steps, np.array(part.rewards), values[start:stop])
             start = stop
@@ -112,6 +114,8 @@ class TDFamily(SteppingEstimator):
 
     def _end_of_part(self, batch: Batch, start: int) -> int:
         """Up to where to hand transitions to the loops at once, so that copies of their features stay small."""
+        if len(batch) == 1:
+            return 1
         if self._is_dense or not (isinstance(batch.x, tuple) and isinstance(batch.x_next, tuple)):
             return min(len(batch), start + max(1, _CHUNK // (2 * self.n_features)))
         return int(checks.steps_within(batch.x[0], batch.rows, batch.x_next[0], batch.next_rows, start, _CHUNK))
@@ -277,6 +281,11 @@ class Vectors(NamedTuple):
 def _vectors(batch: Batch) -> Vectors:
     """The vectors of a batch. Ids and values of a recorded trajectory are views; all arrays are writable."""
     x, rows, x_next, next_rows = batch.sparse()
+    if rows.size == 1:
+        (x_ids, x_values), (next_ids, next_values) = row_arrays(x, rows[0]), row_arrays(x_next, next_rows[0])
+        indptr = np.array([0, x_ids.size, x_ids.size + next_ids.size])
+        ids, values = np.concatenate((x_ids, next_ids)), np.concatenate((x_values, next_values))
+        return Vectors(indptr, ids, values, np.array([0]), np.array([1]))
     if batch.one_store:
         low, high = min(rows.min(), next_rows.min()), max(rows.max(), next_rows.max()) + 1
         if high - low <= 2 * rows.size:

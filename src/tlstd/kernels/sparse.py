@@ -52,14 +52,15 @@ def find_rows(keys, table_rows, wanted, out):
 
 
 @kernel
-def count_new_ids(keys, indptr, indices, picked):
-    """Upper bound on the ids in the picked CSR rows that have no row yet (repeats count each time)."""
-    count = 0
+def count_ids(keys, indptr, indices, picked):
+    """Entries of the picked CSR rows, and how many of their ids have no row yet (repeats count each time)."""
+    count, new = 0, 0
     for i in picked:
+        count += indptr[i + 1] - indptr[i]
         for e in range(indptr[i], indptr[i + 1]):
             if keys[_slot(keys, indices[e])] == _EMPTY:
-                count += 1
-    return count
+                new += 1
+    return count, new
 
 
 # --- transitions -> vectors ---------------------------------------------------------------------------------------
@@ -351,16 +352,17 @@ def add_outer(X, vector, coefficients, out):
 
 
 @kernel
-def overlaps(indptr, rows, vals, count, x_rows, x_vals, scratch, out):
-    """out[i] = s_i · x for a sparse x; rows of -1 (never seen) are passed over."""
+def overlaps(indptr, rows, vals, picked, x_rows, x_vals, scratch, out):
+    """out[a] = s_i · x for i = picked[a] and a sparse x; rows of -1 (never seen) are passed over."""
     for e in range(x_rows.size):
         if x_rows[e] >= 0:
             scratch[x_rows[e]] = x_vals[e]
-    for i in range(count):
+    for a in range(picked.size):
+        i = picked[a]
         total = 0.0
         for e in range(indptr[i], indptr[i + 1]):
             total += vals[e] * scratch[rows[e]]
-        out[i] = total
+        out[a] = total
     for e in range(x_rows.size):
         if x_rows[e] >= 0:
             scratch[x_rows[e]] = 0.0

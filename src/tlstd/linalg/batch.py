@@ -78,9 +78,8 @@ class Batch:
         if not isinstance(self.x_next, tuple):
             vector: FloatArray = self.x_next[self.next_rows[0]]
             return vector
-        indptr, indices, data = self.x_next
-        entries = slice(indptr[self.next_rows[0]], indptr[self.next_rows[0] + 1])
-        return SparseVector._trusted(indices[entries].copy(), data[entries].copy(), n_features)
+        indices, values = row_arrays(self.x_next, self.next_rows[0])
+        return SparseVector._trusted(indices.copy(), values.copy(), n_features)
 
     def lengths_if_sound(self, n_features: int) -> FloatArray | None:
         """Lengths of the vectors x if these are sparse transitions that all are as they should be, or None.
@@ -143,6 +142,13 @@ def entries(csr: CSRArrays, picked: IntArray) -> IntArray:
     return out
 
 
+def row_arrays(csr: CSRArrays, row: int) -> tuple[IntArray, FloatArray]:
+    """Indices and values of one row, as views."""
+    indptr, indices, data = csr
+    entries = slice(indptr[row], indptr[row + 1])
+    return indices[entries], data[entries]
+
+
 def vector_arrays(x: Vector) -> tuple[IntArray, FloatArray]:
     """Indices and values of the non-zeros of a vector."""
     if isinstance(x, SparseVector):
@@ -180,4 +186,5 @@ def _dense(rows: Rows, picked: IntArray, ids: IntArray) -> FloatArray:
             out[i, position[indices[entries]]] = data[entries]
         return out
     taken: FloatArray = rows[picked]
-    return taken if np.array_equal(ids, np.arange(ids.size)) else taken[:, ids]
+    in_order = picked.size > 1 and np.array_equal(ids, np.arange(ids.size))  # a look that one row does not pay for
+    return taken if in_order else taken[:, ids]

@@ -175,13 +175,14 @@ class SparseBlock:
         self.add_to(Y, picked, np.eye(picked.size))
         return Y
 
-    def overlaps(self, x_rows: IntArray, x_vals: FloatArray, scratch: FloatArray) -> FloatArray:
-        """Sᵀx for one sparse x, (k,)."""
-        out = np.zeros(self.count)
-        kernels.overlaps(self.indptr, self.rows, self.vals, self.count, x_rows, x_vals, scratch, out)
-        if self.head is not None and self.count:
-            out[:1] = 0.0
-            kernels.gather(x_rows, x_vals, self.head[:, None], self.head.size, 1, out[:1])
+    def overlaps(self, picked: IntArray, x_rows: IntArray, x_vals: FloatArray, scratch: FloatArray) -> FloatArray:
+        """S[:, picked]ᵀx for one sparse x, (len(picked),)."""
+        out = np.zeros(picked.size)
+        kernels.overlaps(self.indptr, self.rows, self.vals, picked, x_rows, x_vals, scratch, out)
+        if self.head is not None:
+            first = np.zeros(1)
+            kernels.gather(x_rows, x_vals, self.head[:, None], self.head.size, 1, first)
+            out[picked == 0] = first
         return out
 
     def widen(self, capacity: int) -> None:

@@ -276,10 +276,10 @@ class DeferredSystem:
         self, batch: Batch, decays: FloatArray, left: SparseBlock, right: SparseBlock, may_be_undone: bool
     ) -> None:
         x, rows, x_next, next_rows = batch.sparse()
-        nnz = int((x[0][rows + 1] - x[0][rows]).sum())
+        (nnz, new), (next_nnz, next_new) = self.seen.count(x, rows), self.seen.count(x_next, next_rows)
         left.reserve(nnz)
-        right.reserve(nnz + int((x_next[0][next_rows + 1] - x_next[0][next_rows]).sum()))
-        self.seen.reserve(self.seen.count_new(x, rows) + self.seen.count_new(x_next, next_rows))
+        right.reserve(nnz + next_nnz)
+        self.seen.reserve(new + next_new)
         size = self.seen.all_ids.size
         if self.replacing and self._trace.size < size:
             self.__dict__.update(_trace=_grown(self._trace, size), _stamps=_grown(self._stamps, size))
@@ -492,7 +492,7 @@ class DeferredSystem:
         kernels.gather(rows, values, V, V.shape[0], V.shape[1], coordinates)
         out: FloatArray = coordinates @ solution.on_V
         if isinstance(right.block, SparseBlock) and right.picked.size:
-            out += right.block.overlaps(rows, values, self.scratch())[right.picked] @ solution.on_D
+            out += right.block.overlaps(right.picked, rows, values, self.scratch()) @ solution.on_D
         if right.E.shape[1]:
             coordinates = np.zeros(right.E.shape[1])
             kernels.gather(rows, values, right.E, right.E.shape[0], right.E.shape[1], coordinates)

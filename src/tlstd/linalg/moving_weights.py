@@ -46,7 +46,8 @@ class MovingWeights:
         out += coordinates @ self.on_V
         for block, coefficients in ((system.left, self.on_left), (system.right, self.on_right)):
             if isinstance(block, SparseBlock):
-                out += block.overlaps(rows, values, system.scratch()) @ coefficients[: block.count]
+                overlaps = block.overlaps(np.arange(block.count), rows, values, system.scratch())
+                out += overlaps @ coefficients[: block.count]
         return out
 
     def move(self, along_inverse: FloatArray, along_trace: FloatArray, rcond: float) -> None:

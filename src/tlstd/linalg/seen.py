@@ -64,9 +64,9 @@ class SeenFeatures:
         """Forget features whose insertion was interrupted."""
         self._rebuild(self.keys.size)
 
-    def count_new(self, csr: tuple[IntArray, IntArray, FloatArray], picked: IntArray) -> int:
-        """Upper bound on the features without a row in the picked rows of CSR arrays."""
-        return int(kernels.count_new_ids(self.keys, csr[0], csr[1], picked))
+    def count(self, csr: tuple[IntArray, IntArray, FloatArray], picked: IntArray) -> tuple[int, int]:
+        """Entries in the picked rows of CSR arrays, and an upper bound on the features among them without a row."""
+        return kernels.count_ids(self.keys, csr[0], csr[1], picked)  # type: ignore[no-any-return]
 
     def count_with(self, ids: IntArray) -> int:
         """How many features would have a row if ``ids`` were inserted."""
