@@ -174,6 +174,14 @@ def test_what_cannot_be_a_stream_is_refused(name: str, damage: Any) -> None:
         _restore(stream_of(), stream, **{name: damage})
 
 
+def test_with_dense_features_every_one_has_a_row() -> None:
+    stream = stream_of()
+    stream.append(Batch.from_transitions(random_steps(np.random.default_rng(5), 50, kind="dense")))
+    _restore(stream_of(), stream)
+    with pytest.raises(StateError, match="29 rows"):
+        _restore(stream_of(), stream, **{"target_0.table": np.zeros((29, 6))})
+
+
 @pytest.mark.parametrize("kind", ["binary", "valued", "dense"])
 def test_a_trace_in_coordinates(kind: str) -> None:
     rng = np.random.default_rng(6)

@@ -198,7 +198,10 @@ class KrylovStream:
         if refreshed:
             growth = 1.0 if beta is None else 1.0 / (1.0 - beta)
             parts = (saved.part(f"target_{i}") for i in range(self.store.n_targets))
-            streams = [ProjectedStream.restored(part, samples.n, samples.n_samples, growth) for part in parts]
+            streams = (
+                ProjectedStream.restored(part, samples.n, samples.n_samples, growth, is_dense=samples.is_dense is True)
+                for part in parts
+            )
             self._made = refreshed, tuple(streams)
 
 

@@ -208,12 +208,14 @@ class ProjectedStream:
         return {"M": M, "inverse": inverse, "c": c, "y": y, "trace": trace, "numbers": numbers}
 
     @classmethod
-    def restored(cls, saved: Saved, n: int, n_samples: int, growth: float) -> ProjectedStream:
-        """The system that was saved, if it can be one of at most ``n`` features after ``n_samples``."""
+    def restored(
+        cls, saved: Saved, n: int, n_samples: int, growth: float, *, is_dense: bool = False
+    ) -> ProjectedStream:
+        """The system that was saved, if it can be one of at most ``n`` features (all, if dense) after ``n_samples``."""
         shape = saved.shape("left")
         k, m = shape if len(shape) == 2 else (0, 0)
         table = saved.floats("table", None, k)
-        if table.shape[0] > n:
+        if table.shape[0] > n or (is_dense and table.shape[0] < n):
             raise saved.error("table", f"has {table.shape[0]} rows for {n} features")
         left = saved.floats("left", k, m)
         if m > k:
