@@ -44,7 +44,7 @@ nitpick_ignore_regex = [
     # Words for a choice of strings.
     (r"py:class", r"Alignment|Features|Verdict"),
     # The inside of the library has docstrings, but no page.
-    (r"py:.*", r"(tlstd\.)?(kernels|linalg|container|domains\.cache|experiments\.(tasks|store))(\..*)?|Store"),
+    (r"py:.*", r"(tlstd\.)?(kernels|linalg|container|domains\.cache)(\..*)?|tlstd_lab\.(tasks|store)(\..*)?|Store"),
 ]
 
 html_theme = "furo"

@@ -6,12 +6,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tlstd_lab.bench.registry import ROWS
 from typer.testing import CliRunner
 
 import tlstd
-from tlstd.bench.registry import ROWS
-from tlstd.cli import app
-from tlstd.experiments import demo
+from tlstd import demo
+from tlstd.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 

@@ -62,7 +62,7 @@ def test_tutorial_is_up_to_date(
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
-    monkeypatch.setenv("TLSTD_CACHE", str(folder / "tlstd-cache"))  # of this run, as in tests/experiments
+    monkeypatch.setenv("TLSTD_CACHE", str(folder / "tlstd-cache"))  # of this run, as in tests/lab
     run([str(DOCS / "tutorials" / "build.py"), name, "--check"])
 
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from tests.helpers import random_transitions
 from tlstd import ATD, LSTD, TD, TLSTD, Decay, Handover, StateError, Transitions, container, load
-from tlstd.cli import app
+from tlstd.cli.app import app
 from tlstd.diagnostics import effective_rank
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.registry import ESTIMATORS

@@ -16,9 +16,11 @@ Example
 
 from __future__ import annotations
 
-import gymnasium
-
 from tlstd.domains import DOMAINS
+from tlstd.extras import needs
+
+with needs("gymnasium"):
+    import gymnasium
 
 
 def _register(name: str) -> str:

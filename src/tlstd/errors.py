@@ -27,3 +27,7 @@ class ReadOnlyError(TlstdError, AttributeError):
 
 class BusyError(TlstdError, RuntimeError):
     """A model was used in the middle of another call of the same thread on it. Nothing has changed."""
+
+
+class MissingExtraError(TlstdError, ImportError):
+    """A package that comes with an extra of this library is not installed."""

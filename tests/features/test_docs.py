@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from tlstd.experiments import feature_pictures
+from tlstd_lab.pictures import features as feature_pictures
 
 
 def test_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

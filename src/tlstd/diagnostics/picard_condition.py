@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 
 from tlstd import parameters
 from tlstd.errors import InvalidInputError
+from tlstd.figures import new_figure
 from tlstd.types import FloatArray, as_matrix
 from tlstd.validation import as_floats, locked
 
@@ -288,9 +289,7 @@ def plot_picard(condition: Picard, axis: Axes | None = None, *, colour: str = "#
     'σᵢ'
     """
     if axis is None:
-        from matplotlib.figure import Figure
-
-        axis = Figure(figsize=(3.6, 3.0), layout="constrained").subplots()
+        axis = new_figure(3.6, 3.0).subplots()
     used = condition.coefficients > NOISE * condition.coefficients.max(initial=0.0)
     sigma, c = condition.singular_values[used], condition.coefficients[used]
     axis.set(xscale="log", yscale="log", xlabel="σᵢ", ylabel="|uᵢᵀb|")

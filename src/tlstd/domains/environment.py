@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium import spaces
 
 from tlstd.domains import DOMAINS
 from tlstd.domains.base import Domain, Picture
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
+from tlstd.extras import needs
 from tlstd.types import FloatArray
+
+with needs("gymnasium"):
+    import gymnasium
+    from gymnasium import spaces
 
 ROUNDING = 1e-6
 """Actions that lie beyond a bound by less than this part of their range are cut to it, not refused.

@@ -12,6 +12,7 @@ from tlstd.domains.base import Domain, Picture, Step
 from tlstd.domains.pictures import canvas, pixels
 from tlstd.domains.policies import Deterministic
 from tlstd.errors import InvalidParameterError
+from tlstd.extras import needs
 from tlstd.types import FloatArray
 from tlstd.validation import as_real, locked
 
@@ -159,7 +160,8 @@ class MountainCar(Domain):
         >>> MountainCar().draw(np.array([-0.5, 0.02])).shape
         (380, 600, 3)
         """
-        from matplotlib.patches import Circle, Polygon
+        with needs("matplotlib"):
+            from matplotlib.patches import Circle, Polygon
 
         x, v = self.check_states([state])[0].tolist()
         left, right = float(self.low[0]), float(self.high[0])

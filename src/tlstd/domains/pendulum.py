@@ -12,6 +12,7 @@ from tlstd import parameters
 from tlstd.domains.base import Domain, Picture, Step
 from tlstd.domains.pictures import canvas, pixels
 from tlstd.domains.policies import Deterministic
+from tlstd.extras import needs
 from tlstd.types import FloatArray
 from tlstd.validation import locked
 
@@ -190,7 +191,8 @@ class Pendulum(Domain):
         >>> Pendulum().draw(np.array([2.0, 1.0, 0.0])).shape
         (400, 400, 3)
         """
-        from matplotlib.patches import Circle, Wedge
+        with needs("matplotlib"):
+            from matplotlib.patches import Circle, Wedge
 
         angle, velocity, held = self.check_states([state])[0].tolist()
         figure, axes = canvas(400, 400)

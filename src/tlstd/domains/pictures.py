@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlstd.figures import new_figure
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -14,11 +16,7 @@ if TYPE_CHECKING:
 
 def canvas(width: int, height: int, **subplots: Any) -> tuple[Figure, Any]:
     """Return an empty figure of ``width`` × ``height`` pixels, and its axes as by ``Figure.subplots(**subplots)``."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width / 100, height / 100), dpi=100, layout="constrained")
-    FigureCanvasAgg(figure)  # no window, no global state
+    figure = new_figure(width / 100, height / 100, dpi=100)
     axes: Axes = figure.subplots(**subplots)
     return figure, axes
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
+from tlstd.extras import needs
 from tlstd.features.combine import FeatureMap
 from tlstd.streams.simulated import Seed, seed_sequence, trace_discounts
 from tlstd.types import FloatArray, Transitions
@@ -85,8 +86,9 @@ def from_gymnasium(
     >>> model.n_updates
     500
     """
-    from gymnasium import Env
-    from gymnasium.vector import VectorEnv
+    with needs("gymnasium"):
+        from gymnasium import Env
+        from gymnasium.vector import VectorEnv
 
     if not isinstance(env, (Env, VectorEnv)):
         raise InvalidParameterError(f"env is {env!r}: pass a Gymnasium environment, e.g. gymnasium.make('CartPole-v1')")

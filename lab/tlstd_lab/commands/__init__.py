@@ -1,0 +1,1 @@
+"""The laboratory's commands, which join ``tlstd`` by entry points: one file each."""

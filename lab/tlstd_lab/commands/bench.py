@@ -1,0 +1,60 @@
+"""``tlstd bench``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SHORT_HELP = "Measure what every estimator costs, as ratios."
+
+
+def _rows() -> list[str]:
+    """The rows' names, for the shell's completion."""
+    from tlstd_lab.bench.registry import ROWS
+
+    return list(ROWS)
+
+
+def command(
+    rows: Annotated[
+        list[str] | None, typer.Argument(metavar="ROW", help="Rows to measure; all if none.", autocompletion=_rows)
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for bench.json and the figures.")] = Path(
+        "tlstd-bench"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes: whether it runs, not how fast.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Name the rows and stop.")] = False,
+) -> None:
+    """Measure what the estimators cost against other ways of doing the same: a table, JSON and figures."""
+    from rich.console import Console
+
+    from tlstd.errors import InvalidParameterError
+    from tlstd_lab.bench import figures, report
+    from tlstd_lab.bench.registry import ROWS
+    from tlstd_lab.bench.row import title
+
+    if list_:
+        for name, row in ROWS.items():
+            typer.echo(f"{name:18} {title(row)}")
+        return
+    try:  # before minutes of work, not after
+        names = report.check_names(rows or [])
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "bench.json").touch()
+    except InvalidParameterError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    except OSError as error:
+        typer.echo(f"cannot write to {out} ({error.strerror}): choose another folder with --out", err=True)
+        raise typer.Exit(1) from None
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=180)
+    with console.status("starting") as status:
+        results = report.run(names if rows else [], quick=quick, progress=status.update)
+        status.update("drawing")
+        paths = [report.write(results, out), *figures.draw(results, out)]
+    console.print(report.table(results))
+    console.print(f"written: {', '.join(map(str, paths))}")

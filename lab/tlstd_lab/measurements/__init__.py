@@ -1,0 +1,1 @@
+"""Measurements behind pages of the documentation, each made by ``python -m``."""

@@ -1,0 +1,117 @@
+"""What a panel of a figure is: its runs at three scales, its drawing, and the claims it decides."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+
+from tlstd.errors import InvalidParameterError
+from tlstd.types import FloatArray
+from tlstd_lab.claims import Claim
+from tlstd_lab.spec import RunSpec
+from tlstd_lab.store import Run, Store
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+T = TypeVar("T")
+
+SCALES = ("smoke", "quick", "paper")
+"""Seconds, minutes, and as published."""
+
+TUNING_SEED = 1000
+"""First seed of the runs that parameters are chosen by; reported runs have seeds from 0."""
+
+
+def check_scale(scale: str) -> str:
+    """The scale itself, if there is such a one."""
+    if scale not in SCALES:
+        raise InvalidParameterError(f"scale is {scale!r}: choose one of {', '.join(SCALES)}")
+    return scale
+
+
+class Results:
+    """Stored runs of one scale, by spec."""
+
+    def __init__(self, store: Store, scale: str) -> None:
+        self.store, self.scale = store, scale
+        self._runs: dict[str, Run] = {}
+
+    def __getitem__(self, spec: RunSpec) -> Run:
+        if spec.key not in self._runs:
+            self._runs[spec.key] = self.store.read(spec.key)
+        return self._runs[spec.key]
+
+    def load(self, specs: Iterable[RunSpec]) -> None:
+        """Read many runs at once."""
+        self._runs |= self.store.read_many(spec.key for spec in specs if spec.key not in self._runs)
+
+    def column(self, specs: Sequence[RunSpec], name: str) -> FloatArray:
+        """One column of runs that differ in their seed, a row per run: (runs, points)."""
+        return np.array([self[spec].columns[name] for spec in specs], dtype=np.float64)
+
+
+class Panel(ABC):
+    """One panel: a class attribute each for what it is called, and methods for what it does.
+
+    ``tuning`` are runs by which parameters are chosen (on their own seeds); ``runs`` may look at their results.
+    """
+
+    name: ClassVar[str]
+    """As in the paper, "2a"; further figures have words."""
+    title: ClassVar[str]
+    caption: ClassVar[str]
+    """What is drawn, how it was made, in our words."""
+    size: ClassVar[tuple[float, float]] = (3.4, 2.7)
+    """Inches."""
+
+    def tuning(self, scale: str) -> list[RunSpec]:
+        """Return the runs of the parameter sweeps."""
+        return []
+
+    @abstractmethod
+    def runs(self, results: Results) -> list[RunSpec]:
+        """Return the runs that are shown, with parameters chosen from the results of ``tuning``."""
+
+    @abstractmethod
+    def draw(self, axes: Axes, results: Results) -> None:
+        """Draw the panel."""
+
+    def claims(self) -> Sequence[Claim]:
+        """Return the statements that this panel's results decide."""
+        return ()
+
+
+def seeds(runs: int, *, tuning: bool = False) -> range:
+    """Seeds of reported runs, or of those that parameters are chosen by."""
+    return range(TUNING_SEED, TUNING_SEED + runs) if tuning else range(runs)
+
+
+def specs(task: str, settings: Mapping[str, Any], seeds: Iterable[int], *, timed: bool = False) -> list[RunSpec]:
+    """The same run with each of the seeds."""
+    return [RunSpec(task, settings, seed, timed) for seed in seeds]
+
+
+def best(results: Results, candidates: Sequence[Sequence[RunSpec]], column: str = "rmse") -> dict[str, Any]:
+    """Settings of the candidate (runs with several seeds) whose curves are lowest on average over points and runs.
+
+    A candidate of which a run diverged is taken only if there is no other; of such, the one that lost fewest points.
+    """
+    if not candidates:
+        raise InvalidParameterError("there is no candidate to choose from: give at least one")
+    for runs in candidates:
+        results.load(runs)
+    curves = [results.column(runs, column) for runs in candidates]
+    scores = [
+        (int((~np.isfinite(c)).sum()), float(c[np.isfinite(c)].mean()) if np.isfinite(c).any() else np.inf)
+        for c in curves
+    ]
+    return candidates[scores.index(min(scores))][0].plain_settings()
+
+
+def pick(by_scale: Mapping[str, T], scale: str) -> T:
+    """What stands under this scale."""
+    return by_scale[check_scale(scale)]

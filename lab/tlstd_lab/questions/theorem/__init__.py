@@ -1,0 +1,15 @@
+"""Theorem 1: does the bound hold, how tight is it, and where is the best rank?"""
+
+from tlstd_lab.question import Question, Task
+
+QUESTION = Question(
+    panels={
+        "theorem-bound": "panel:Bound",
+        "theorem-trade-off": "panel:TradeOff",
+    },
+    tasks={
+        "theorem": Task("task:cases"),
+        "trade-off": Task("task:trade_off"),
+        "vanishing": Task("task:vanishing"),
+    },
+)

@@ -1,0 +1,13 @@
+"""Beyond the paper: constant β against the running average 1/t when rewards or dynamics change half-way."""
+
+from tlstd_lab.question import Question, Task
+
+QUESTION = Question(
+    panels={
+        "tracking-rewards": "panel:Rewards",
+        "tracking-dynamics": "panel:Dynamics",
+    },
+    tasks={
+        "tracking": Task("task:tracking"),
+    },
+)

@@ -1,0 +1,190 @@
+"""Beyond the paper: constant β against the running average 1/t when rewards or dynamics change half-way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from tlstd.types import FloatArray
+from tlstd_lab import drawing
+from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, above, below
+from tlstd_lab.panel import Panel, Results, best, pick, seeds, specs
+from tlstd_lab.spec import RunSpec
+from tlstd_lab.statistics import ratio_of_means
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ORDER: tuple[Verdict, ...] = ("reproduced", "partly", "not")
+"""From the best verdict to the worst."""
+BETAS = (1e-4, 3e-4, 1e-3, 3e-3)
+ALPHAS = (0.003, 0.01, 0.03, 0.1, 0.3)
+COMMON = {"lambda_": 0.9, "rcond": 1e-3}
+METHODS: dict[str, dict[str, Any]] = {
+    "LSTD": {"class": "LSTD", **COMMON},
+    "t-LSTD": {"class": "TLSTD", "rank": 50, **COMMON},
+}
+
+
+class _Tracking(Panel):
+    """Shared by both kinds of change."""
+
+    change: ClassVar[str]
+    size = (3.4, 2.9)
+
+    def settings(self, scale: str, estimator: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings of a run at a scale."""
+        half = pick({"smoke": 300, "quick": 5_000, "paper": 10_000}, scale)
+        points = pick({"smoke": 1, "quick": 10, "paper": 20}, scale)
+        return {"change": self.change, "estimator": estimator, "half": half, "points": points}
+
+    def candidates(self, scale: str, method: str) -> list[list[RunSpec]]:
+        """Return the sweep over β, or over TD's step size."""
+        if method == "TD":
+            estimators = [{"class": "TD", "lambda_": 0.9, "step_size": alpha} for alpha in ALPHAS]
+        else:
+            estimators = [METHODS[method] | {"beta": beta} for beta in BETAS]
+        runs = pick({"smoke": 1, "quick": 2, "paper": 5}, scale)
+        return [specs("tracking", self.settings(scale, e), seeds(runs, tuning=True)) for e in estimators]
+
+    def tuning(self, scale: str) -> list[RunSpec]:
+        """Return the sweeps."""
+        return [spec for m in (*METHODS, "TD") for runs in self.candidates(scale, m) for spec in runs]
+
+    def averaged(self, scale: str, method: str) -> list[RunSpec]:
+        """All samples weigh the same."""
+        return specs("tracking", self.settings(scale, METHODS[method]), self._seeds(scale))
+
+    def forgetting(self, results: Results, method: str) -> list[RunSpec]:
+        """β, or TD's step size, as chosen on other seeds."""
+        chosen = best(results, self.candidates(results.scale, method))
+        return specs("tracking", chosen, self._seeds(results.scale))
+
+    def _seeds(self, scale: str) -> range:
+        return seeds(pick({"smoke": 1, "quick": 4, "paper": 10}, scale))
+
+    def runs(self, results: Results) -> list[RunSpec]:
+        """Return LSTD and t-LSTD with both kinds of weights, and TD."""
+        wanted = self.forgetting(results, "TD")
+        for method in METHODS:
+            wanted += self.averaged(results.scale, method) + self.forgetting(results, method)
+        return wanted
+
+    def draw(self, axes: Axes, results: Results) -> None:
+        """Draw the errors against the current truth; the change is where the line stands."""
+        samples = results[self.averaged(results.scale, "LSTD")[0]].columns["samples"]
+        for method, marker in zip(METHODS, ("s", "o"), strict=True):
+            colour = drawing.COLOURS[method]
+            runs = self.forgetting(results, method)
+            beta = runs[0].plain_settings()["estimator"]["beta"]
+            errors = results.column(self.averaged(results.scale, method), "rmse")
+            drawing.curve(axes, samples, errors, f"{method}, 1/t", color=colour, ls="--", marker=marker, mfc="white")
+            drawing.curve(
+                axes, samples, results.column(runs, "rmse"), f"{method}, β={beta:g}", color=colour, marker=marker
+            )
+        runs = self.forgetting(results, "TD")
+        alpha = runs[0].plain_settings()["estimator"]["step_size"]
+        label = f"TD, α={alpha:g}/‖x‖²"
+        drawing.curve(axes, samples, results.column(runs, "rmse"), label, color=drawing.COLOURS["TD"], marker="^")
+        axes.axvline(self.settings(results.scale, {})["half"], color="#555555", ls=":", lw=0.8)
+        drawing.logarithmic(axes, "y")
+        axes.locator_params(axis="x", nbins=5)
+        axes.set_xlabel("samples (the change: dotted)")
+        axes.set_ylabel("RMSE against current values")
+        axes.legend(ncols=3, fontsize=5.8, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+
+    def claims(self) -> Sequence[Claim]:
+        """Return what the results decide."""
+        what = f"When {self.change} change"
+        return (
+            Claim(
+                f"{self.name}-t-LSTD", BEYOND, f"{what}, t-LSTD with constant β follows and with 1/t does not.", self._t
+            ),
+            Claim(
+                f"{self.name}-LSTD",
+                BEYOND,
+                f"{what}, LSTD with constant β follows and with 1/t does not.",
+                lambda results: self._follows(results, "LSTD"),
+            ),
+            Claim(f"{self.name}-cost", BEYOND, "Before the change, constant β costs accuracy.", self._cost),
+            Claim(
+                f"{self.name}-rank",
+                BEYOND,
+                f"{what}, t-LSTD of rank 50 follows as well as LSTD (256 RBFs), both with constant β.",
+                self._rank,
+            ),
+            Claim(
+                f"{self.name}-TD",
+                BEYOND,
+                f"{what}, LSTD with constant β ends up with a smaller error than TD at its best constant step size.",
+                self._td,
+            ),
+        )
+
+    def _errors(self, results: Results, runs: list[RunSpec], half: int) -> FloatArray:
+        """Error at the end of the first or second half, mean of the last fifth of its points, (runs,)."""
+        points = self.settings(results.scale, {})["points"]
+        errors = results.column(runs, "rmse")[:, half * points : (half + 1) * points]
+        return np.asarray(errors[:, -max(1, points // 5) :].mean(axis=1))
+
+    def _t(self, results: Results) -> Finding:
+        return self._follows(results, "t-LSTD")
+
+    def _follows(self, results: Results, method: str) -> Finding:
+        """Follows: back to the error before the change. Does not: half as much again as what follows."""
+        constant, average = self.forgetting(results, method), self.averaged(results.scale, method)
+        left = ratio_of_means(self._errors(results, average, 1), self._errors(results, constant, 1))
+        back = ratio_of_means(self._errors(results, constant, 1), self._errors(results, constant, 0))
+        verdict = max(above(left, 1.5, partly=1.1), below(back, 1.5, partly=2.0), key=ORDER.index)
+        beta = constant[0].plain_settings()["estimator"]["beta"]
+        note = f"β={beta:g}: its error after the change over that before it: {back}"
+        return Finding(verdict, left, "RMSE at the end, 1/t over constant β", note)
+
+    def _cost(self, results: Results) -> Finding:
+        found = {
+            method: ratio_of_means(
+                self._errors(results, self.forgetting(results, method), 0),
+                self._errors(results, self.averaged(results.scale, method), 0),
+            )
+            for method in METHODS
+        }
+        note = "; ".join(f"{method}: {ratio}" for method, ratio in found.items())
+        return Finding(above(found["t-LSTD"], 1.0), found["t-LSTD"], "RMSE before the change, t-LSTD, β over 1/t", note)
+
+    def _rank(self, results: Results) -> Finding:
+        ends = [self._errors(results, self.forgetting(results, method), 1) for method in ("t-LSTD", "LSTD")]
+        ratio = ratio_of_means(*ends)
+        return Finding(below(ratio, 1.1, partly=1.5), ratio, "RMSE at the end, t-LSTD over LSTD")
+
+    def _td(self, results: Results) -> Finding:
+        ends = {m: self._errors(results, self.forgetting(results, m), 1) for m in ("LSTD", "t-LSTD", "TD")}
+        ratio = ratio_of_means(ends["LSTD"], ends["TD"])
+        note = f"t-LSTD over TD: {ratio_of_means(ends['t-LSTD'], ends['TD'])}"
+        return Finding(below(ratio, 1.0), ratio, "RMSE at the end, LSTD over TD", note)
+
+
+class Rewards(_Tracking):
+    """Steps left of the valley become dearer, the others free."""
+
+    name = "tracking-rewards"
+    title = "Mountain Car, rewards change half-way"
+    caption = (
+        "Mountain Car, 16×16 RBFs of width 0.12, γ=0.99, λ=0.9, cut-off 10⁻³; half-way, steps come to cost 2 left of "
+        "x=−0.5 and 0 right of it instead of 1. β and TD's α are chosen on other seeds by the mean error over the "
+        "whole stream."
+    )
+    change = "rewards"
+
+
+class Dynamics(_Tracking):
+    """The engine loses half its force."""
+
+    name = "tracking-dynamics"
+    title = "Mountain Car, dynamics change half-way"
+    caption = (
+        "Mountain Car, 16×16 RBFs of width 0.12, γ=0.99, λ=0.9, cut-off 10⁻³; half-way, the engine loses half its "
+        "force. β and TD's α are chosen on other seeds by the mean error over the whole stream."
+    )
+    change = "dynamics"

@@ -1,0 +1,5 @@
+"""``python -m tlstd``."""
+
+from tlstd.cli import main
+
+main()

@@ -1,0 +1,50 @@
+"""The commands by name: the one line to add for a new one. Other packages add theirs by entry points.
+
+A command is a module with ``SHORT_HELP`` and a function ``command``; it imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Annotated
+
+import typer
+
+COMMANDS = {
+    "demo": "tlstd.cli.demo",
+    "inspect": "tlstd.cli.inspect",
+}
+
+GROUP = "tlstd.commands"
+"""The entry points of other packages."""
+
+app = typer.Typer(
+    help="Incremental truncated LSTD: value functions from streams and logs of experience.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # the same help in a terminal and in a pipe
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from tlstd import __version__
+
+        typer.echo(f"tlstd {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Incremental truncated LSTD: value functions from streams and logs of experience."""
+
+
+_modules = {name: import_module(where) for name, where in COMMANDS.items()}
+_modules |= {point.name: point.load() for point in entry_points(group=GROUP)}
+for _name, _module in _modules.items():
+    app.command(_name, short_help=_module.SHORT_HELP)(_module.command)

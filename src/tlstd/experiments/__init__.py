@@ -1,1 +1,0 @@
-"""Experiments: one file per figure, with its settings, its run and its drawing."""

@@ -1,0 +1,27 @@
+"""The page on Krylov LSTD has the tables that follow from the stored measurements."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from tlstd_lab.measurements import krylov as benchmark
+
+from tlstd import KrylovLSTD, random_walk
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_page_says_what_was_measured() -> None:
+    page = (ROOT / "docs" / "krylov.md").read_text(encoding="utf-8")
+    stored = json.loads((ROOT / "docs" / "figures" / "krylov.json").read_text(encoding="utf-8"))
+    assert set(stored) == set(benchmark.MEASUREMENTS) == set(benchmark.TABLES)
+    assert benchmark.with_tables(page, stored) == page
+    assert all(f"](figures/{file})" in page for file, _ in benchmark.FIGURES.values())
+
+
+def test_a_stream_refreshes_where_the_benchmark_says() -> None:
+    n = benchmark.refresh_from(100)
+    model = KrylovLSTD(19, lambda_=0.5, dimension=3, reads="stream")
+    model.update_many(random_walk(19).sample(n, np.random.default_rng(0)))
+    assert model._stream is not None
+    assert model._stream.refreshed == n >= 100

@@ -1,0 +1,95 @@
+"""``tlstd reproduce --scale smoke``, in parts: every panel is run and drawn, every claim decided."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from numpy.testing import assert_array_equal
+from tlstd_lab import reproduce
+from tlstd_lab.executors import LocalProcesses
+from tlstd_lab.panel import Results
+from tlstd_lab.questions import PANELS, names, panel
+from tlstd_lab.spec import RunSpec
+from tlstd_lab.store import Store
+from typer.testing import CliRunner
+
+from tlstd.cli.app import app
+
+PARTS = (
+    ["1", "2", "B.3", "B.5", "B.6"],  # the last three have the runs of 2a, 1a and 1b
+    ["B.1", "B.2", "B.4"],
+    ["3", "B.7"],
+    ["A"],
+    [name for name in PANELS if len(name) > 3],
+)
+
+
+def test_the_parts_are_the_whole() -> None:
+    assert sorted(name for part in PARTS for name in names(part)) == sorted(PANELS)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [*PARTS[:-1], pytest.param(PARTS[-1], marks=pytest.mark.long)],  # the last goes beyond the paper
+    ids=lambda part: part[0],
+)
+def test_smoke(part: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = ["reproduce", *part, "--scale", "smoke", "--out", str(out), "--workers", "0", "--claims"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    wanted = names(part)
+    assert sorted(path.stem for path in out.glob("*.png")) == sorted(f"figure_{name}" for name in wanted)
+    assert all(path.stat().st_size > 5000 for path in out.glob("figure_*"))
+    written = json.loads((out / "claims.json").read_text(encoding="utf-8"))
+    expected = [claim.name for name in wanted for claim in panel(name).claims()]
+    assert [claim["name"] for claim in written["claims"]] == expected
+    assert all(name in result.output for name in expected)
+
+
+def test_redrawn_from_packed_runs(tmp_path: Path) -> None:
+    """Nothing is computed, and everything comes out the same."""
+    packed = tmp_path / "packed.parquet"
+    command = ["reproduce", "A.3", "--scale", "smoke", "--workers", "0", "--out"]
+    for out, more in (("one", ["--pack", str(packed)]), ("two", ["--bundle", str(packed)])):
+        result = CliRunner().invoke(app, [*command, str(tmp_path / out), *more])
+        assert result.exit_code == 0, result.output
+    assert not list((tmp_path / "two" / "runs").glob("*.parquet"))
+    one, two = (json.loads((tmp_path / out / "claims.json").read_text(encoding="utf-8")) for out in ("one", "two"))
+    assert one == two
+
+
+def test_one_or_two_workers_give_the_same_numbers(tmp_path: Path) -> None:
+    one, _ = reproduce.run(["1a"], "smoke", Store(tmp_path / "one"))
+    two, report = reproduce.run(["1a"], "smoke", Store(tmp_path / "two"), LocalProcesses(2))
+    assert report.n_new > 0
+    for spec in all_runs(one):
+        for name, column in one[spec].columns.items():
+            assert_array_equal(column, two[spec].columns[name])
+
+
+def all_runs(results: Results) -> list[RunSpec]:
+    return panel("1a").runs(results)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["Z9"], "there is no figure 'Z9': `tlstd reproduce --list` names them all"),
+        (["1a", "--scale", "huge"], "scale is 'huge': choose one of smoke, quick, paper"),
+        (["1a", "--bundle", "no-such-file"], "no-such-file"),
+    ],
+)
+def test_mistakes(arguments: list[str], message: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_list() -> None:
+    result = CliRunner().invoke(app, ["reproduce", "--list"])
+    assert result.exit_code == 0
+    assert [line.split()[0] for line in result.output.splitlines()] == list(PANELS)
