@@ -41,7 +41,7 @@ from tlstd.estimators.registry import ESTIMATORS
 from tlstd.inspection import examine_file
 
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "results").is_dir())
-PANELS = ("1a", "2a", "3a", "A.3")
+PANELS = ("1a", "2a", "3a", "A.1")
 """Run at the scale "smoke"."""
 
 # --- estimators -----------------------------------------------------------------------------------------------------
@@ -51,6 +51,7 @@ VARIANTS: dict[str, Callable[..., Any]] = {
     "TLSTD, buffer 8": partial(TLSTD, rank=6, lambda_=0.9, buffer_size=8),
     "TLSTD, buffer 50, rcond": partial(TLSTD, rank=6, lambda_=0.9, buffer_size=50, rcond=0.01),
     "TLSTD, beta": partial(TLSTD, rank=6, lambda_=0.9, beta=0.02),
+    "TLSTD, replacing": partial(TLSTD, rank=12, lambda_=0.9, trace="replacing", buffer_size=20),
     "TLSTD, replacing, beta": partial(TLSTD, rank=6, lambda_=0.9, trace="replacing", buffer_size=8, beta=0.02),
     "TLSTD, subspace": partial(TLSTD, rank=6, lambda_=0.2, subspace_lambda=1.0, buffer_size=8),
     "TLSTD, subspace, beta": partial(TLSTD, rank=6, lambda_=0.2, subspace_lambda=0.5, beta=0.02),
@@ -94,16 +95,16 @@ TILES = tlstd.TileCoder(CAR.low, CAR.high, tiles=4, tilings=6, bias=True)
 @cache
 def learning_streams() -> dict[str, Transitions]:
     """Streams of the contract suite, changed ones and others, with terminations and truncations."""
-    rng, wide = np.random.default_rng(1), as_sparse(stream(160, n_features=60))
-    rhos = np.where(rng.random(160) < 0.05, 0.0, rng.uniform(0.3, 1.7, 160))
-    gammas = rng.choice([0.0, 0.5, 0.9, 0.99, 1.0], 160, p=[0.1, 0.2, 0.3, 0.3, 0.1])
+    rng, wide = np.random.default_rng(1), as_sparse(stream(200, n_features=60))
+    rhos = np.where(rng.random(200) < 0.05, 0.0, rng.uniform(0.3, 1.7, 200))
+    gammas = rng.choice([0.0, 0.5, 0.9, 0.99, 1.0], 200, p=[0.1, 0.2, 0.3, 0.3, 0.1])
     return {
         "dense": stream(150),
         "normal": changed(stream(150), rng.standard_normal((2, 150, 12))),  # no feature is ever 0
         "sparse": wide,
         "targets": stream(80, n_targets=3),
         "walk": tlstd.random_walk(19).sample(300, np.random.default_rng(0), truncate_after=40),
-        "discounts": changed(stream(160), discounts=gammas, trace_discounts=np.append(0.0, gammas[:-1]), rhos=rhos),
+        "discounts": changed(stream(200), discounts=gammas, trace_discounts=np.append(0.0, gammas[:-1]), rhos=rhos),
         "off-policy": changed(wide, rhos=rhos),
         "sparse targets": as_sparse(stream(120, seed=1, n_targets=3, n_features=60)),
         "tiles": streams.record(CAR, None, TILES, n_steps=200, seed=0, episode_cap=70),
