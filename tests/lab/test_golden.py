@@ -1,55 +1,45 @@
-"""``benchmarks/golden.py``: two records of one code are equal, and a changed bit is found, named, and an exit code."""
+"""``tlstd_lab.golden``: two records of one code are equal, and a changed bit is found, named, and an exit code."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tlstd_lab import golden
+from tlstd_lab.store import Store
 
 import tlstd
-from tlstd.experiments.store import Store
 
 TD, PANEL = "estimators/TD/off-policy", "panels/A.1"
 
 
 @pytest.fixture(scope="module")
-def golden() -> Any:
-    sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-    try:
-        return import_module("golden")
-    finally:
-        del sys.path[0]
-
-
-@pytest.fixture(scope="module")
-def records(golden: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A record of each of two cases."""
     folders = {only: tmp_path_factory.mktemp("golden") for only in (TD, PANEL)}
     assert all(golden.main(["record", str(folder), "--only", only]) == 0 for only, folder in folders.items())
     return folders
 
 
-def compared(golden: Any, folder: Path, *more: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+def compared(folder: Path, *more: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     capsys.readouterr()
     return golden.main(["compare", str(folder), *more]), capsys.readouterr().out
 
 
 @pytest.mark.parametrize("only", [TD, PANEL])
 def test_the_same_code_makes_the_same_record(
-    golden: Any, records: dict[str, Path], only: str, capsys: pytest.CaptureFixture[str]
+    records: dict[str, Path], only: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, printed = compared(golden, records[only], "--only", only, capsys=capsys)
+    code, printed = compared(records[only], "--only", only, capsys=capsys)
     assert code == 0
     assert "\n0 differences from the " in printed
 
 
 def test_the_last_bit_of_one_weight_is_found(
-    golden: Any, records: dict[str, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    records: dict[str, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = tlstd.TD.weights
 
@@ -59,7 +49,7 @@ def test_the_last_bit_of_one_weight_is_found(
         return values
 
     monkeypatch.setattr(tlstd.TD, "weights", property(weights))
-    code, printed = compared(golden, records[TD], "--only", TD, capsys=capsys)
+    code, printed = compared(records[TD], "--only", TD, capsys=capsys)
     assert code == 1
     assert f"{golden.KINDS[3]}: 6\n" in printed  # at once, one by one, both parts of two, predicting, from weights
     assert f"  {TD}/at_once/weights  (60,) float64: 1 of 60 entries, by at most " in printed
@@ -67,7 +57,7 @@ def test_the_last_bit_of_one_weight_is_found(
 
 
 def test_a_number_in_a_stored_run_is_found(
-    golden: Any, records: dict[str, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    records: dict[str, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write, keys = Store.write, list[str]()
 
@@ -78,7 +68,7 @@ def test_a_number_in_a_stored_run_is_found(
         return write(store, spec, columns, **more)
 
     monkeypatch.setattr(Store, "write", write_another)
-    code, printed = compared(golden, records[PANEL], "--only", PANEL, capsys=capsys)
+    code, printed = compared(records[PANEL], "--only", PANEL, capsys=capsys)
     assert code == 1
     assert f"\n{golden.KINDS[2]}: " in printed
     assert f"  {PANEL}/runs/{keys[0]}/columns/sigma  " in printed
@@ -87,10 +77,10 @@ def test_a_number_in_a_stored_run_is_found(
 
 
 def test_a_byte_of_a_saved_file_is_found(
-    golden: Any, records: dict[str, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    records: dict[str, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tlstd, "__version__", tlstd.__version__[:-1] + "9")
-    code, printed = compared(golden, records[TD], "--only", TD, capsys=capsys)
+    code, printed = compared(records[TD], "--only", TD, capsys=capsys)
     assert code == 1
     assert f"\n{golden.KINDS[2]}: 1\n  {TD}/in_two_parts/file/header/library  '0.1.0' became '0.1.9'\n" in printed
 
@@ -108,7 +98,6 @@ def test_a_byte_of_a_saved_file_is_found(
     ],
 )
 def test_every_kind_of_difference(
-    golden: Any,
     records: dict[str, Path],
     kind: int,
     name: str,
@@ -120,13 +109,13 @@ def test_every_kind_of_difference(
     entries, _ = golden.read(records[TD])
     changed = {**entries, f"{TD}/{name}": value}
     golden.write(tmp_path, {name: entry for name, entry in changed.items() if entry is not ...})
-    code, printed = compared(golden, records[TD], str(tmp_path), capsys=capsys)
+    code, printed = compared(records[TD], str(tmp_path), capsys=capsys)
     assert code == 1
     assert f"\n{golden.KINDS[kind]}: 1\n  {TD}/{name}" in printed
     assert words in printed
     assert "\n1 differences" in printed
 
 
-def test_a_name_that_nothing_has(golden: Any, tmp_path: Path) -> None:
+def test_a_name_that_nothing_has(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no case fits 'TD'"):
         golden.main(["record", str(tmp_path), "--only", "TD"])

@@ -39,6 +39,9 @@ from tlstd import (
 from tlstd.checks.data import as_sparse, stream
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.inspection import examine_file
+from tlstd_lab import questions, reproduce
+from tlstd_lab.panel import Results
+from tlstd_lab.store import Store
 
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "results").is_dir())
 PANELS = ("1a", "2a", "3a", "A.1")
@@ -292,23 +295,13 @@ def chosen(name: str) -> dict[str, Any]:
 # --- the laboratory -------------------------------------------------------------------------------------------------
 
 
-def lab(module: str) -> Any:
-    """A module of the laboratory, wherever that is."""
-    try:
-        return import_module(f"tlstd_lab.{module}")
-    except ModuleNotFoundError as error:
-        if not str(error.name).startswith("tlstd_lab"):
-            raise
-        return import_module(f"tlstd.experiments.{module}")
-
-
 def panel(name: str) -> dict[str, Any]:
     """A panel at the smallest scale: its runs by key, its claims, and the numbers in its figure."""
     from matplotlib.figure import Figure
 
-    reproduce, figures = lab("reproduce"), []
+    figures: list[Figure] = []
     with tempfile.TemporaryDirectory() as folder:
-        store = lab("store").Store(folder)
+        store = Store(folder)
         results, report = reproduce.run([name], "smoke", store)
         assert report.complete, report
         runs = {key: run for key, run in store.read_many(sorted(store.keys())).items() if not run.spec.timed}
@@ -336,13 +329,13 @@ def drawn(axes: Any) -> dict[str, Any]:
 def committed(scale: str) -> dict[str, Any]:
     """The claims as they follow from the committed runs."""
     with tempfile.TemporaryDirectory() as folder:
-        store = lab("store").Store(folder, [ROOT / "results" / f"{scale}.parquet"])
-        return judged(lab("panels").names([]), lab("panel").Results(store, scale))
+        store = Store(folder, [ROOT / "results" / f"{scale}.parquet"])
+        return judged(questions.names([]), Results(store, scale))
 
 
 def judged(names: Sequence[str], results: Any) -> dict[str, Any]:
     """Claims as data and as a page; without panels of which runs are missing, as some are at the largest scale."""
-    reproduce, found, missing = lab("reproduce"), [], []
+    found, missing = [], []
     for name in names:
         try:
             found += reproduce.judge([name], results)

@@ -1,10 +1,10 @@
 """What the library and its experiments compute, recorded, and compared bit for bit with what other code computes.
 
-uv run python benchmarks/golden.py record FOLDER       # less than three minutes
-uv run python benchmarks/golden.py compare FOLDER      # compute it again; exit code 1 if a bit is different
+uv run python -m tlstd_lab.golden record FOLDER       # less than three minutes
+uv run python -m tlstd_lab.golden compare FOLDER      # compute it again; exit code 1 if a bit is different
 
-``golden_cases.py`` says what is recorded. With ``PYTHONPATH=<another working tree>/src`` before it, a command runs that
-tree's code. ``compare FOLDER OTHER`` compares two records; ``--only 'estimators/TD/*'`` takes the cases of such names.
+``golden_cases.py`` says what is recorded. With ``PYTHONPATH=<another working tree>/src:<the same>/lab`` before it, a
+command runs that tree's code. ``compare FOLDER OTHER`` compares two records; ``--only 'estimators/TD/*'`` takes the cases of such names.
 A record (``arrays.npz``, ``values.json``) is good for one machine and one set of packages, which it names. It has no
 times in it, and nothing that was in the user's cache.
 """
@@ -27,10 +27,10 @@ from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
-from golden_cases import cases
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import tlstd
+from tlstd_lab.golden_cases import cases
 
 KINDS = ("missing", "new", "different", "different by at most 1e-12 of the largest number")
 Difference = tuple[str, str, str]
