@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -90,6 +90,29 @@ def test_strong_forgetting_stays_finite(beta: float) -> None:
     model = TLSTD(30, 5, lambda_=0.5, beta=beta, buffer_size=320, reads="projected")
     values = model.update_and_predict(steps)
     assert np.isfinite(values).all()
+    assert np.isfinite(model.weights).all()
+
+
+def test_numbers_too_large_to_follow_are_read_exactly(tmp_path: Path) -> None:
+    """Up to the next compression; the model can be saved there."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((61, 6))
+    X[25] *= 1e99
+    gammas = np.full(60, 0.9)
+    steps = Transitions(X[:-1], gammas, X[1:], discounts=gammas, trace_discounts=gammas, rhos=np.full(60, 2.0))
+    model, one_by_one, exact = (
+        TLSTD(6, 3, lambda_=0.5, buffer_size=16, reads=r) for r in ("projected",) * 2 + ("exact",)
+    )
+    values = model.update_and_predict(steps)
+    for t in range(60):
+        one_by_one.update(steps[t])
+        exact.update(steps[t])
+        assert np.isfinite(values[t])
+        assert np.isfinite(one_by_one.weights).all()
+        if 26 <= t < 31:
+            assert values[t] == one_by_one.predict(steps[t].x_next) == exact.predict(steps[t].x_next)
+            one_by_one.save(tmp_path / "model")
+            one_by_one = cast(TLSTD, load(tmp_path / "model"))
     assert np.isfinite(model.weights).all()
 
 

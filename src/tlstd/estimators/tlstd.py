@@ -144,14 +144,15 @@ class TLSTD(TruncatedEstimator):
             super()._learn_and_predict(batch, values)
             return
         start = 0
-        while start < len(batch) and self._system.n_compressed == 0:
-            super()._learn_and_predict(batch.part(start, start + 1), values[start : start + 1])
-            start += 1
-        self._stream.append(batch.part(start, len(batch)), values[start:])
+        while start < len(batch):
+            start += self._stream.append(batch.part(start, len(batch)), values[start:])
+            if start < len(batch):  # nothing to follow
+                super()._learn_and_predict(batch.part(start, start + 1), values[start : start + 1])
+                start += 1
 
     def _projected(self) -> FactorStream | None:
         """What weights are read from, if that is not the system itself."""
-        return self._stream if self._system.n_compressed else None
+        return self._stream if self._stream is not None and self._stream.current else None
 
     def _read(self) -> Solution:
         if self._reading is None:

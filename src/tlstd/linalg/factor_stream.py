@@ -29,7 +29,7 @@ class FactorStream:
     below ``rcond`` (at least ``SMALLEST``) times the largest are left out. What is new since the compression has no
     direction: the samples of the buffer count only as far as U and V see them.
 
-    Before the first compression there is nothing to follow.
+    Before the first compression there is nothing to follow, nor after numbers too large for it, up to the next one.
 
     Parameters
     ----------
@@ -46,34 +46,39 @@ class FactorStream:
         self._made: tuple[int, dict[int, tuple[ProjectedStream, ...]]] = (0, {})
 
     @property
-    def current(self) -> tuple[ProjectedStream, ...] | None:
-        """The small system of each target as of the last sample, or None before the first compression."""
+    def current(self) -> tuple[ProjectedStream, ...]:
+        """The small system of each target as of the last sample; none where there is nothing to follow."""
         compressed, made = self._made
         if self.system.n_compressed == 0:
-            return None
+            return ()
         if compressed != self.system.n_compressed:  # just now: the buffer is empty
-            made = {self.system.n_samples: self._begun()}
+            made = {self.system.n_samples: _finite(self._begun())}
             self._made = self.system.n_compressed, made
         return made[self.system.n_samples]
 
-    def append(self, batch: Batch, values: FloatArray | None = None) -> None:
-        """Take in a checked batch; after the first compression the value of each x_next after its step can be had.
+    def append(self, batch: Batch, values: FloatArray | None = None) -> int:
+        """Take in a checked batch; how many samples of it.
 
-        It goes to ``values`` (N, n_targets). Interrupted, it has taken a part of the batch.
+        The value of each x_next after its step goes to ``values`` (N, n_targets), if they are wanted, and then it ends
+        where there is nothing to follow. Interrupted, it has taken a part of the batch.
         """
         start = 0
         while start < len(batch):
             stop = min(start + self.system.make_room(batch, start), start + self._longest)
             part = batch.part(start, stop)
             now, n, compressed = self.current, self.system.n_samples, self.system.n_compressed
-            if now is not None:
-                after = self._followed(now, part, None if values is None else values[start:stop])
-                self._made = compressed, {n: now, n + len(part): after}  # whichever is counted in the end
+            if values is not None and not now:
+                return start
+            after = _finite(self._followed(now, part, None if values is None else values[start:stop])) if now else ()
+            if values is not None and not after:
+                return start
+            self._made = compressed, {n: now, n + len(part): after}  # whichever is counted in the end
             self.system.append(part)
             if values is not None and self.system.n_compressed != compressed:
                 last = part.part(len(part) - 1, len(part)).sparse()[2:]
                 values[stop - 1] = self.predict(entries(last[0], last[1]), _values(last[0], last[1]))
             start = stop
+        return start
 
     def _begun(self) -> tuple[ProjectedStream, ...]:
         """The small systems at a compression."""
@@ -139,7 +144,6 @@ class FactorStream:
     def weights(self) -> FloatArray:
         """(n, n_targets), 0 for features that were first seen since the compression."""
         streams = self.current
-        assert streams is not None
         weights = np.zeros((len(self.system.seen), len(streams)))
         for target, stream in enumerate(streams):
             weights[: stream.n, target] = stream.weights()
@@ -148,7 +152,6 @@ class FactorStream:
     def predict(self, ids: IntArray, vals: FloatArray) -> FloatArray:
         """Value of one vector, (n_targets,): O(nnz·r)."""
         streams = self.current
-        assert streams is not None
         positions = self.system.seen.find(ids)
         return np.array([stream.value(positions, vals) for stream in streams])
 
@@ -157,15 +160,21 @@ class FactorStream:
     def state(self) -> State:
         """What :meth:`restore` takes: what the buffer has changed."""
         streams = self.current
-        if streams is None or self.system.n_buffered == 0:
+        if self.system.n_compressed == 0 or self.system.n_buffered == 0:
             return {}
+        if not streams:
+            return {"followed": False}
         return {f"target_{i}": stream.system_state() for i, stream in enumerate(streams)}
 
     def restore(self, saved: Saved) -> None:
         """Take over a saved state, if it fits the system, which has been restored; only of fresh objects."""
         system = self.system
         if system.n_compressed and system.n_buffered:
-            streams = self._begun()
+            streams = _finite(self._begun())
+            if not streams or not saved.shape("target_0.numbers"):
+                if saved.flag("followed"):
+                    raise saved.error("followed", "is true without a system")
+                streams = ()
             for i, stream in enumerate(streams):
                 stream.restore_system(saved.part(f"target_{i}"), system.n_samples)
             self._made = system.n_compressed, {system.n_samples: streams}
@@ -174,3 +183,8 @@ class FactorStream:
 def _values(csr: tuple[IntArray, IntArray, FloatArray], picked: IntArray) -> FloatArray:
     """Values of the picked rows' entries, one row after the other."""
     return np.concatenate([np.zeros(0), *(csr[2][csr[0][i] : csr[0][i + 1]] for i in picked)])
+
+
+def _finite(streams: tuple[ProjectedStream, ...]) -> tuple[ProjectedStream, ...]:
+    """The systems, or none if numbers have become too large in one of them."""
+    return streams if all(stream.is_finite() for stream in streams) else ()

@@ -201,6 +201,10 @@ class ProjectedStream:
         """What :meth:`restored` takes."""
         return {"table": self.table, "left": self._bases[0], "first": self._bases[1], **self.system_state()}
 
+    def is_finite(self) -> bool:
+        """Whether no number has become too large."""
+        return all(np.isfinite(array).all() for array in (*self._system, *self._state))
+
     def system_state(self) -> State:
         """What :meth:`restore_system` takes: all but the bases."""
         M, inverse, c, y = self._system
