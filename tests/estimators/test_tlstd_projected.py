@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +11,9 @@ import pytest
 from tests.helpers import interrupted_everywhere
 from tests.linalg.literal_system import dense_rows, random_steps
 from tlstd import TLSTD, Transitions, load, random_walk
+from tlstd.checks import inputs
 from tlstd.errors import InvalidParameterError
+from tlstd.estimators.registry import ESTIMATORS
 from tlstd.types import FloatArray
 
 
@@ -93,27 +95,32 @@ def test_strong_forgetting_stays_finite(beta: float) -> None:
     assert np.isfinite(model.weights).all()
 
 
-def test_numbers_too_large_to_follow_are_read_exactly(tmp_path: Path) -> None:
-    """Up to the next compression; the model can be saved there."""
-    rng = np.random.default_rng(4)
-    X = rng.standard_normal((61, 6))
-    X[25] *= 1e99
-    gammas = np.full(60, 0.9)
-    steps = Transitions(X[:-1], gammas, X[1:], discounts=gammas, trace_discounts=gammas, rhos=np.full(60, 2.0))
-    model, one_by_one, exact = (
-        TLSTD(6, 3, lambda_=0.5, buffer_size=16, reads=r) for r in ("projected",) * 2 + ("exact",)
-    )
-    values = model.update_and_predict(steps)
-    for t in range(60):
-        one_by_one.update(steps[t])
-        exact.update(steps[t])
-        assert np.isfinite(values[t])
-        assert np.isfinite(one_by_one.weights).all()
-        if 26 <= t < 31:
-            assert values[t] == one_by_one.predict(steps[t].x_next) == exact.predict(steps[t].x_next)
-            one_by_one.save(tmp_path / "model")
-            one_by_one = cast(TLSTD, load(tmp_path / "model"))
-    assert np.isfinite(model.weights).all()
+@pytest.mark.parametrize("seed", [269, 727, 956])
+def test_numbers_too_large_to_follow_are_read_exactly(seed: int) -> None:
+    inputs.throw_many(ESTIMATORS["TLSTD (projected)"], np.random.default_rng([0, seed]), finite=True)
+
+
+def test_what_is_too_large_to_follow_is_saved_without_it(tmp_path: Path) -> None:
+    steps = random_steps(np.random.default_rng(3), 60, kind="dense")
+    model = TLSTD(30, 6, lambda_=0.7, buffer_size=16, reads="projected")
+    model.update_many(steps[:20])
+    assert model._stream is not None
+    model._stream._made = model._stream._made[0], {20: ()}
+    exact = TLSTD(30, 6, lambda_=0.7, buffer_size=16)
+    exact.update_many(steps[:20])
+    model.save(tmp_path / "model")
+    for m in (model, load(tmp_path / "model")):
+        np.testing.assert_array_equal(m.weights, exact.weights)
+        values = m.update_and_predict(steps[20:])  # up to a compression as they are, then followed again
+        assert values[2] == exact_value(steps[:23], steps.X_next[22])
+        assert np.isfinite(values).all()
+
+
+def exact_value(steps: Transitions, x: FloatArray) -> float:
+    model = TLSTD(30, 6, lambda_=0.7, buffer_size=16)
+    for t in range(20, len(steps)):
+        model.update_many(steps[t if model.n_updates else 0 : t + 1])
+    return float(model.predict(x))
 
 
 @pytest.mark.parametrize("kind", ["binary", "dense"])
