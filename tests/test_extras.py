@@ -1,0 +1,88 @@
+"""The library alone, without what its extras bring, and built, installed and used elsewhere."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+BLOCKED = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"gymnasium", "matplotlib", "polars", "rich", "typer", "distributed", "tlstd_lab"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+
+LEARN = """
+import numpy as np
+from tlstd import LSTD, TD, TLSTD, KrylovLSTD, random_walk
+steps = random_walk(9).sample(300, np.random.default_rng(0))
+for model in (LSTD(9, lambda_=0.5), TD(9, step_size=0.1, lambda_=0.5), TLSTD(9, 4, lambda_=0.5),
+              KrylovLSTD(9, lambda_=0.5)):
+    model.update_many(steps)
+    assert model.n_updates == 300 and np.isfinite(model.predict(np.eye(9))).all()
+"""
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", BLOCKED + code], capture_output=True, text=True, check=False)
+
+
+def test_estimators_need_no_extra() -> None:
+    result = run(LEARN)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("from tlstd.cli import main; main()", "typer is not installed: pip install 'tlstd[cli]'"),
+        ("import tlstd.envs", "gymnasium is not installed: pip install 'tlstd[gymnasium]'"),
+        ("from tlstd.streams import from_gymnasium as f; f(0, 0, 0, n_steps=1, gamma=1)", "tlstd[gymnasium]"),
+        ("from tlstd.domains.mountain_car import MountainCar as M; M().draw([-0.5, 0.0])", "tlstd[cli]"),
+        (
+            "import numpy as np; from tlstd.diagnostics import picard, plot_picard\n"
+            "plot_picard(picard(np.eye(2), [1.0, 2.0]))",
+            "matplotlib is not installed: pip install 'tlstd[cli]'",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(code: str, message: str) -> None:
+    result = run(code)
+    assert result.returncode == 1
+    assert message in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
+def test_built_and_installed_elsewhere(kind: str, tmp_path: Path) -> None:
+    """A wheel and an sdist in an empty environment: without extras, then with the command line's."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+
+    def call(*command: object, code: int = 0) -> str:
+        words = list(map(str, command))
+        result = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert result.returncode == code, result.stdout + result.stderr
+        return result.stdout + result.stderr
+
+    call("uv", "build", "--quiet", ROOT, "--out-dir", tmp_path / "dist")
+    (built,) = (tmp_path / "dist").glob(kind)
+    venv.create(tmp_path / "venv", with_pip=True)
+    binaries = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
+    call(binaries / "pip", "install", "--quiet", built)
+    installed = {line.split()[0] for line in call(binaries / "pip", "list").splitlines()[2:]}
+    assert {"tlstd", "numpy", "scipy", "numba", "threadpoolctl"} <= installed
+    assert not {"gymnasium", "matplotlib", "polars", "rich", "typer", "tlstd-lab"} & installed
+    call(binaries / "python", "-c", LEARN)
+    assert "pip install 'tlstd[cli]'" in call(binaries / "tlstd", "demo", code=1)
+    call(binaries / "pip", "install", "--quiet", f"{built}[cli]")
+    assert "t-LSTD" in call(binaries / "tlstd", "demo")
+    assert (tmp_path / "tlstd-demo" / "mountain_car.png").stat().st_size > 20_000
