@@ -526,6 +526,7 @@ class TestParameters:
             ({"step_size": "fast"}, "step_size is 'fast'"),
             ({"lambda_": 1.1}, "lambda_ is 1.1"),
             ({"coordinates_per_step": 0}, "coordinates_per_step is 0"),
+            ({"coordinates_per_step": 1 << 20}, "coordinates_per_step is 1048576"),
             ({"coordinates_per_step": 1.5}, "coordinates_per_step is 1.5"),
             ({"memory_limit": 0}, "memory_limit is 0"),
         ],

@@ -49,7 +49,7 @@ class ILSTD(SteppingEstimator):
     lambda_ : float in [0, 1]
         Trace parameter; traces accumulate.
     coordinates_per_step : int
-        The papers' m: how many coordinates are moved per step. One may be taken several times.
+        The papers' m: how many coordinates are moved per step, at most 10,000. One may be taken several times.
     memory_limit : int
         Bytes that A, written out, may take before :class:`~tlstd.CapacityError` is raised and nothing has changed. What
         is held is usually far less.
@@ -100,7 +100,7 @@ class ILSTD(SteppingEstimator):
         memory_limit: int = 8 << 30,
     ) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=1)
-        self.coordinates_per_step = parameters.integer("coordinates_per_step", coordinates_per_step, high=2**31)
+        self.coordinates_per_step = parameters.integer("coordinates_per_step", coordinates_per_step, high=10_000)
         self.memory_limit = parameters.integer("memory_limit", memory_limit)
         self._seen = SeenFeatures()
         self._A = PagedColumns(self.memory_limit)
