@@ -56,7 +56,7 @@ def test_every_model_can_be_inspected(name: str, n_steps: int, tmp_path: Path) -
     found = json.loads(text)
     part: Any = model.active if isinstance(model, Handover) else model
     assert found["class"] == type(model).__name__
-    assert found["parameters"] == json.loads(json.dumps(model._parameters()))
+    assert found["parameters"] == json.loads(json.dumps(model.parameters))
     assert (found["n_updates"], found["n_features"], found["n_targets"]) == (n_steps, D, 1)
     assert found["n_seen"] == part.n_seen
     assert found["file_bytes"] == path.stat().st_size

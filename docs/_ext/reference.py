@@ -4,6 +4,9 @@ Signatures are shown as they stand in the source, with its own names for types. 
 things are different here: the shapes and types of parameters and attributes are words for people, not names to be
 linked; the docstring of an attribute is prose, whatever colons are in it; and bars are absolute values, not
 substitutions. A name without its module (``:class:`Domain```) is looked up among all names.
+
+The pages in ``api/`` are Jinja templates: ``estimators``, ``feature_maps`` and ``domains`` are the names of all there
+are.
 """
 
 from __future__ import annotations
@@ -20,6 +23,10 @@ from sphinx.environment import BuildEnvironment
 from sphinx.ext.napoleon import Config
 from sphinx.ext.napoleon.docstring import NumpyDocstring
 from sphinx.util.inspect import stringify_signature
+
+import tlstd.domains
+import tlstd.features
+from tlstd.estimators.registry import CLASSES
 
 SETTINGS: Any = Config(napoleon_use_param=False, napoleon_use_rtype=False)
 
@@ -75,6 +82,12 @@ def read_docstring(app: Sphinx, what: Any, name: str, obj: Any, options: Any, li
             lines[i] = re.sub(r"(``.*?``)|\|", lambda found: found[1] or r"\|", line)
 
 
+def fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Write the names of what is registered into a page of the reference, in place."""
+    if docname.startswith("api/"):
+        source[0] = app.builder.templates.render_string(source[0], REGISTERED)  # type: ignore[attr-defined]
+
+
 def find_short_name(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement) -> Any:
     """Resolve a reference by the end of its name, if only one object has it."""
     if node.get("refdomain") != "py":
@@ -104,9 +117,18 @@ def _by_last_part(env: BuildEnvironment) -> dict[str, list[tuple[str, ObjectEntr
 
 _OBJECTS: dict[str, list[tuple[str, ObjectEntry]]] = {}
 
+REGISTERED = {
+    "estimators": list(CLASSES),
+    "feature_maps": [name for name in tlstd.features.__all__ if isinstance(getattr(tlstd, name), type)],
+    "domains": [
+        f"{type(make()).__module__.rpartition('.')[2]}.{name}" for name, make in sorted(tlstd.domains.DOMAINS.items())
+    ],
+}
+
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect them."""
+    app.connect("source-read", fill_in)
     app.connect("autodoc-process-signature", read_signature)
     app.connect("autodoc-process-docstring", read_docstring)
     app.connect("missing-reference", find_short_name)

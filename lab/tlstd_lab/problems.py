@@ -15,7 +15,7 @@ from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.errors import InvalidParameterError
 from tlstd.evaluation import true_values
-from tlstd.features.combine import FeatureMap
+from tlstd.features.base import FeatureMap
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record, trajectory

@@ -10,8 +10,8 @@ Example
 >>> env = gymnasium.make("tlstd.envs:tlstd/Pendulum-v0", damping=0.1)
 >>> env.unwrapped.domain.damping
 0.1
->>> ENVIRONMENTS
-('tlstd/EnergyStorage-v0', 'tlstd/MountainCar-v0', 'tlstd/Pendulum-v0')
+>>> "tlstd/Pendulum-v0" in ENVIRONMENTS
+True
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from tlstd.estimators.atd import ATD
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.handover import Handover
 from tlstd.estimators.truncation import TruncatedEstimator
-from tlstd.linalg.svd import inverse_factors, svd
+from tlstd.linalg.svd import inverse_factors
 from tlstd.state import load
 from tlstd.types import FloatArray
 
@@ -163,7 +163,7 @@ def examine(model: LinearEstimator, *, path: str | None = None, file_bytes: int 
     n_seen: int = getattr(part, "n_seen", model.n_features)
     return Inspection(
         class_name=type(model).__name__,
-        parameters=model._parameters(),
+        parameters=model.parameters,
         n_updates=model.n_updates,
         n_features=model.n_features,
         n_seen=n_seen,
@@ -178,16 +178,7 @@ def examine(model: LinearEstimator, *, path: str | None = None, file_bytes: int 
 
 
 def _factors(model: TruncatedEstimator) -> Factors:
-    system = model._system
-    sigma: FloatArray = np.zeros(0)
-    n_inverted = 0
-    if model.rank and system.left is not None:
-        core = system.core()
-        sigma = core.sigma[: model.rank].copy()
-        solved = sigma
-        if core.projection is not None:  # the cut-off is for the equations of lambda_, projected onto these factors
-            solved = svd(core.projection.G)[1]
-        n_inverted = int(np.count_nonzero(inverse_factors(solved, rcond=model.rcond)))
+    sigma = model.singular_values
     advice = advise(
         sigma,
         rank=model.rank,
@@ -204,9 +195,9 @@ def _factors(model: TruncatedEstimator) -> Factors:
         rcond=model.rcond,
         singular_values=sigma,
         effective_rank=effective_rank(sigma),
-        n_inverted=n_inverted,
-        orthogonality_error=system.factors.orthogonality_error(),
-        n_buffered=system.n_buffered,
+        n_inverted=model.n_inverted,
+        orthogonality_error=model.orthogonality_error(),
+        n_buffered=model.n_buffered,
         advice=advice,
     )
 

@@ -534,10 +534,8 @@ def test_importing_the_module_is_enough() -> None:
         "print(*tlstd.envs.ENVIRONMENTS)\n"
         "print(*(gymnasium.make(name).unwrapped.domain.name for name in tlstd.envs.ENVIRONMENTS))"
     )
-    assert python(code).splitlines() == [
-        "tlstd/EnergyStorage-v0 tlstd/MountainCar-v0 tlstd/Pendulum-v0",
-        "EnergyStorage MountainCar Pendulum",
-    ]
+    assert {"EnergyStorage", "MountainCar", "Pendulum"} <= set(NAMES)
+    assert python(code).splitlines() == [" ".join(f"tlstd/{name}-v0" for name in NAMES), " ".join(NAMES)]
 
 
 def test_gymnasium_alone_makes_environments() -> None:

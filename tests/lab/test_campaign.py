@@ -74,7 +74,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_mistakes_are_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["campaign", "--estimator", "TDD", "--out", str(tmp_path)])
     assert result.exit_code == 1
-    assert "there is no estimator 'TDD': choose from LSTD," in result.output
+    assert "there is no estimator 'TDD': choose from ATD," in result.output
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(app, ["campaign", "--out", str(tmp_path / "file")])
     assert result.exit_code == 1

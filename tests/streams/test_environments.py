@@ -488,7 +488,10 @@ def test_own_environments_are_their_domains(name: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_own_environments_side_by_side(mode: AutoresetMode) -> None:
     env = gymnasium.make_vec(
-        ENVIRONMENTS[1], num_envs=3, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode}
+        next(name for name in ENVIRONMENTS if "MountainCar" in name),
+        num_envs=3,
+        vectorization_mode="sync",
+        vector_kwargs={"autoreset_mode": mode},
     )
     steps = from_gymnasium(env, POLICIES["MountainCar"], Same(2), n_steps=900, gamma=0.95, seed=20)
     recorded = rows_of(steps)

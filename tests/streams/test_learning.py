@@ -22,7 +22,7 @@ from tlstd.domains.pendulum import Pendulum
 from tlstd.domains.policies import EpsilonGreedy
 from tlstd.estimators.lstd import LSTD
 from tlstd.evaluation import rollout_values, true_values
-from tlstd.features.combine import FeatureMap
+from tlstd.features.base import FeatureMap
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams import Trajectory, encode, trajectory

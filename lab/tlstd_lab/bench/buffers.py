@@ -14,7 +14,7 @@ from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record
 from tlstd.types import FloatArray, IntArray, Transitions
 from tlstd_lab.bench import problems
-from tlstd_lab.bench.problems import buffer_length, whole
+from tlstd_lab.bench.problems import whole
 from tlstd_lab.bench.row import Bench, Line
 from tlstd_lab.bench.timing import Times, ratios
 
@@ -39,7 +39,7 @@ def buffer(bench: Bench) -> list[Line]:
     default.update_many(streams[0][:1])
 
     times, errors, distances = {}, {}, {}
-    for size in sorted({*sizes, rank, buffer_length(default)}):
+    for size in sorted({*sizes, rank, default.buffer_capacity}):
         models = [TLSTD(coder.n_features, rank, lambda_=LAMBDA, buffer_size=size) for _ in seeds]
         for model, stream in zip(models, streams, strict=True):
             model.update_many(stream)
@@ -56,10 +56,10 @@ def buffer(bench: Bench) -> list[Line]:
         "rmse": list(errors.values()),
         "rmse_of_the_best": best,
         "distance": list(distances.values()),
-        "default": buffer_length(default),
+        "default": default.buffer_capacity,
         "energy": {"rank": energy.rank, "buffer": list(others), "seconds": [t.per_step for t in others.values()]},
     }
-    k = buffer_length(default)
+    k = default.buffer_capacity
     return [
         Line(
             f"t-LSTD, tiles, time with the default buffer of {k}",

@@ -70,7 +70,7 @@ def rank(bench: Bench) -> list[Line]:
     for r in ranks:
         model = TLSTD(problem.n_features, r, lambda_=problem.lambda_)
         model.update_many(problem.stream[:1])
-        buffer = problems.buffer_length(model)
+        buffer = model.buffer_capacity
         warm = whole(bench.size(3_200, 80), buffer)
         part = problem.stream[warm : warm + whole(bench.size(640, 20), buffer)]
         _measure(bench, curve, model, problem.stream[1:warm], part, repeats=bench.size(3, 2))

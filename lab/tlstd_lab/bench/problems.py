@@ -100,23 +100,17 @@ def warmed(problem: Problem, *, buffer_size: int | None = None, reads: str = "ex
     """TLSTD after ``problem.warm`` samples and what is missing to the end of a buffer."""
     model = TLSTD(problem.n_features, problem.rank, lambda_=problem.lambda_, buffer_size=buffer_size, reads=reads)
     model.update_many(problem.stream[:1])
-    buffer = buffer_length(model)
+    buffer = model.buffer_capacity
     start = whole(problem.warm, buffer)
     model.update_many(problem.stream[1:start])
     return Warm(model, start, buffer)
-
-
-def buffer_length(model: TLSTD) -> int:
-    """Samples in the buffer of a model, which has learned something, when it is full."""
-    return int(model._system._capacity)
 
 
 def core_shape(warm: Warm, problem: Problem) -> tuple[int, int]:
     """Rows and columns of the core of the last read before a compression."""
     model = deepcopy(warm.model)
     model.update_many(problem.stream[warm.start : warm.start + warm.buffer - 1])
-    core = model._system.core()
-    return core.left.size, core.right.size
+    return model.core_shape
 
 
 def whole(count: int, buffer: int) -> int:

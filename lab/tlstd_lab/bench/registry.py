@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-from tlstd_lab.bench import accumulation, bare, buffers, growth, startup, stepping, threads, tradeoff, truncated
+from importlib import import_module
+
 from tlstd_lab.bench.row import Row
 
-ROWS: dict[str, Row] = {
-    "tlstd-energy": truncated.energy,
-    "tlstd-energy-read": truncated.energy_read,
-    "tlstd-projected": truncated.projected,
-    "tlstd-one-by-one": truncated.one_by_one,
-    "tlstd-tiles": truncated.tiles,
-    "tlstd-rbf": truncated.rbf,
-    "bare-energy": bare.energy,
-    "bare-energy-read": bare.energy_read,
-    "bare-tiles": bare.tiles,
-    "bare-rbf": bare.rbf,
-    "td": stepping.td,
-    "true-online-td": stepping.true_online_td,
-    "atd": truncated.atd,
-    "ilstd": stepping.ilstd,
-    "ilstd-memory": stepping.ilstd_memory,
-    "lstd": accumulation.lstd,
-    "tile-coding": accumulation.tile_coding,
-    "blas-threads": threads.blas_threads,
-    "import": startup.imports,
-    "compile": startup.compiling,
-    "growth-features": growth.features,
-    "growth-rank": growth.rank,
-    "growth-active": growth.active,
-    "growth-samples": growth.samples,
-    "growth-buffer": buffers.buffer,
-    "trade-off-car": tradeoff.trade_off_car,
-    "trade-off-energy": tradeoff.trade_off_energy,
+PLACES: dict[str, str] = {
+    "tlstd-energy": "truncated:energy",
+    "tlstd-energy-read": "truncated:energy_read",
+    "tlstd-projected": "truncated:projected",
+    "tlstd-one-by-one": "truncated:one_by_one",
+    "tlstd-tiles": "truncated:tiles",
+    "tlstd-rbf": "truncated:rbf",
+    "bare-energy": "bare:energy",
+    "bare-energy-read": "bare:energy_read",
+    "bare-tiles": "bare:tiles",
+    "bare-rbf": "bare:rbf",
+    "td": "stepping:td",
+    "true-online-td": "stepping:true_online_td",
+    "atd": "truncated:atd",
+    "ilstd": "stepping:ilstd",
+    "ilstd-memory": "stepping:ilstd_memory",
+    "lstd": "accumulation:lstd",
+    "tile-coding": "accumulation:tile_coding",
+    "blas-threads": "threads:blas_threads",
+    "import": "startup:imports",
+    "compile": "startup:compiling",
+    "growth-features": "growth:features",
+    "growth-rank": "growth:rank",
+    "growth-active": "growth:active",
+    "growth-samples": "growth:samples",
+    "growth-buffer": "buffers:buffer",
+    "trade-off-car": "tradeoff:trade_off_car",
+    "trade-off-energy": "tradeoff:trade_off_energy",
 }
-"""In the order in which they are run and printed."""
+"""The function of each row, ``"module:function"`` of this package, in the order in which they are run and printed."""
+
+
+def _row(place: str) -> Row:
+    module, _, function = place.partition(":")
+    found: Row = getattr(import_module(f"tlstd_lab.bench.{module}"), function)
+    return found
+
+
+ROWS: dict[str, Row] = {name: _row(place) for name, place in PLACES.items()}
+"""The rows, imported."""

@@ -2,16 +2,13 @@
 
 An oracle is a function that returns a :class:`MarkovRewardProcess`; a new one is a new file and a line in
 :data:`ORACLES`. A simulated domain, with continuous states, is a subclass of :class:`Domain`; a new one is a new file
-and a line in :data:`DOMAINS`, which also makes it a Gymnasium environment (:mod:`tlstd.envs`).
+and a line in :data:`DOMAINS`, which also makes it a Gymnasium environment (:mod:`tlstd.envs`). Their files are imported
+when one is made: some compile their dynamics.
 
 Example
 -------
->>> sorted(ORACLES)
-['boyan_chain', 'garnet', 'garnet_off_policy', 'random_walk']
 >>> ORACLES["random_walk"](5)
 MarkovRewardProcess('random walk, 5 states, tabular features', 5 states, 5 features, gamma=1)
->>> sorted(DOMAINS)
-['EnergyStorage', 'MountainCar', 'Pendulum']
 >>> DOMAINS["Pendulum"](damping=0.1).state_names
 ('angle', 'velocity', 'held')
 """
@@ -27,20 +24,19 @@ from tlstd.domains.garnet import garnet, garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess, OffPolicyProcess, Trajectory
 from tlstd.domains.random_walk import random_walk
 
+
+def _make(module: str, name: str, *arguments: Any, **parameters: Any) -> Any:
+    """Make what ``name`` makes, of a module that is imported only now."""
+    return getattr(import_module(f"tlstd.domains.{module}"), name)(*arguments, **parameters)
+
+
 ORACLES: dict[str, Callable[..., MarkovRewardProcess]] = {
-    "boyan_chain": boyan_chain,
-    "garnet": garnet,
-    "garnet_off_policy": garnet_off_policy,
-    "random_walk": random_walk,
+    "boyan_chain": partial(_make, "boyan_chain", "boyan_chain"),
+    "garnet": partial(_make, "garnet", "garnet"),
+    "garnet_off_policy": partial(_make, "garnet", "garnet_off_policy"),
+    "random_walk": partial(_make, "random_walk", "random_walk"),
 }
 """Problems whose values and LSTD systems are known exactly, by name."""
-
-
-def _make(module: str, name: str, **parameters: Any) -> Domain:
-    """Make the domain ``name`` of a module that is imported only now: some compile their dynamics."""
-    domain: Domain = getattr(import_module(f"tlstd.domains.{module}"), name)(**parameters)
-    return domain
-
 
 DOMAINS: dict[str, Callable[..., Domain]] = {
     "EnergyStorage": partial(_make, "energy_storage", "EnergyStorage"),

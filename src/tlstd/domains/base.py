@@ -98,6 +98,10 @@ class Domain(ABC):
         noise = np.zeros(shape) if rng is None else parameters.generator("rng", rng).random(shape)
         return self._step(checked, thrust, noise)
 
+    def step_with_noise(self, states: FloatArray, actions: FloatArray, noise: FloatArray) -> Step:
+        """:meth:`step` as a function of what is random in it, (N, noise_size) uniform on [0, 1). Nothing is checked."""
+        return self._step(states, actions, noise)
+
     def start(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw ``n`` states at which episodes start, (n, state_size); a longer draw begins with the shorter one."""
         count, rng = parameters.integer("n", n, low=0), parameters.generator("rng", rng)

@@ -1,1 +1,5 @@
-"""Estimators: one algorithm per file, all of them listed in ``tlstd.estimators.registry``."""
+"""Estimators: one algorithm per file, each of them a line in this package's ``__init__.pyi``."""
+
+from tlstd.public import lazy
+
+__getattr__, __dir__, __all__ = lazy(__name__)

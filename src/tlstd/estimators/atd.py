@@ -6,7 +6,8 @@ import numpy as np
 
 from tlstd import parameters
 from tlstd.container import Saved, State
-from tlstd.estimators.step_sizes import StepSize
+from tlstd.estimators.base import Factory
+from tlstd.estimators.step_sizes import Decay, StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.estimators.truncation import TruncatedEstimator
 from tlstd.linalg.batch import Batch, vector_arrays
@@ -128,3 +129,10 @@ class ATD(TruncatedEstimator, SteppingEstimator):
         super()._restore(saved)
         self._weights.restore(saved.part("weights"))
         self._weights.n_moves = self._system.n_samples
+
+
+EXAMPLES: dict[str, Factory] = {
+    "ATD": lambda n_features, **options: ATD(
+        n_features, n_features // 2, step_size=Decay(1.0, 10), lambda_=0.7, eta=0.01, **options
+    ),
+}

@@ -8,7 +8,7 @@ import inspect
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +35,9 @@ MAX_DENSE_WEIGHTS = 1 << 27
 P = ParamSpec("P")
 R = TypeVar("R")
 Model = TypeVar("Model", bound="LinearEstimator")
+
+Factory: TypeAlias = "Callable[..., LinearEstimator]"
+"""Makes an estimator from the number of features; takes ``n_targets`` too if the estimator does."""
 
 
 def guarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
@@ -123,7 +126,7 @@ class LinearEstimator(ABC):
 
     To be saved, a subclass keeps each constructor argument in an attribute of the same name (or says otherwise in
     ``_parameters`` and ``_made``), says in ``_state`` what else later results depend on, and takes it back in
-    ``_restore``; its class is named in ``tlstd.estimators.registry.CLASSES``. With a part that can do both::
+    ``_restore``; :func:`tlstd.load` knows the public ones. With a part that can do both::
 
         def _state(self):
             return {"system": self._system.state()}
@@ -164,6 +167,11 @@ class LinearEstimator(ABC):
     def n_updates(self) -> int:
         """Number of transitions learned from."""
         return self._n_updates
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's arguments by name, as a saved file holds them: numbers, words, lists and dicts."""
+        return self._parameters()
 
     # --- copies -----------------------------------------------------------------------------------------------------
 

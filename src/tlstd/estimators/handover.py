@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+import tlstd
 from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError, StateError, TlstdError
-from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.base import Factory, LinearEstimator
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.linalg.batch import Batch
 from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray, Matrix, Vector
@@ -294,3 +295,18 @@ def _check_pair(first: object, second: object) -> None:
 def _made_from(model: LinearEstimator) -> list[Any]:
     """Class and parameters, as JSON can hold them."""
     return [type(model).__name__, model._parameters()]
+
+
+EXAMPLES: dict[str, Factory] = {
+    "Handover": lambda n_features, **options: Handover(
+        tlstd.TLSTD(n_features, max(1, n_features // 2), lambda_=0.7, **options),
+        tlstd.TD(n_features, step_size=0.05, lambda_=0.7, **options),
+        after=40,
+    ),
+    "Handover (settled)": lambda n_features, **options: Handover(
+        tlstd.LSTD(n_features, lambda_=0.7, **options),
+        tlstd.ATD(n_features, n_features // 2, step_size=tlstd.Decay(1.0, 10), lambda_=0.7, eta=0.01, **options),
+        settled=0.5,
+        patience=11,
+    ),
+}

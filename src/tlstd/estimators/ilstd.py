@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
-from tlstd.estimators.base import guarded
-from tlstd.estimators.step_sizes import StepSize
+from tlstd.estimators.base import Factory, guarded
+from tlstd.estimators.step_sizes import Decay, StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import ilstd as kernels
 from tlstd.kernels.ilstd import PAGE
@@ -301,3 +301,10 @@ def _longer(array: Array, length: int) -> Array:
     longer = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
     longer[: len(array)] = array
     return cast(Array, longer)
+
+
+EXAMPLES: dict[str, Factory] = {
+    "ILSTD": lambda n_features, **options: ILSTD(
+        n_features, step_size=Decay(0.1, 10), lambda_=0.7, coordinates_per_step=2, **options
+    ),
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tlstd import parameters
 from tlstd.container import Saved, State
-from tlstd.estimators.base import LinearEstimator, guarded
+from tlstd.estimators.base import Factory, LinearEstimator, guarded
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.folding import Folding
 from tlstd.linalg.krylov import Arnoldi
@@ -220,3 +220,14 @@ class KrylovLSTD(LinearEstimator):
         self._store.restore(saved.part("samples"))
         if self._stream is not None:
             self._stream.restore(saved.part("stream"))
+
+
+EXAMPLES: dict[str, Factory] = {
+    "KrylovLSTD": lambda n_features, **options: KrylovLSTD(n_features, lambda_=0.7, dimension=8, **options),
+    "KrylovLSTD (stream)": lambda n_features, **options: KrylovLSTD(
+        n_features, lambda_=0.7, dimension=8, reads="stream", **options
+    ),
+    "KrylovLSTD (max_samples)": lambda n_features, **options: KrylovLSTD(
+        n_features, lambda_=0.7, dimension=8, max_samples=32, **options
+    ),
+}

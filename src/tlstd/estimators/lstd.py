@@ -9,7 +9,7 @@ import numpy as np
 from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
-from tlstd.estimators.base import LinearEstimator, guarded
+from tlstd.estimators.base import Factory, LinearEstimator, guarded
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.lu import solve_lu
 from tlstd.linalg.normal_system import NormalSystem
@@ -163,3 +163,10 @@ class LSTD(LinearEstimator):
 
     def _restore(self, saved: Saved) -> None:
         self._system.restore(saved.part("system"))
+
+
+EXAMPLES: dict[str, Factory] = {
+    "LSTD": lambda n_features, **options: LSTD(n_features, lambda_=0.7, **options),
+    "LSTD (ridge)": lambda n_features, **options: LSTD(n_features, lambda_=0.7, ridge=0.01, **options),
+    "LSTD (recursive)": lambda n_features, **options: LSTD(n_features, lambda_=0.7, solver="recursive", **options),
+}

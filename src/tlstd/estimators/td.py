@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tlstd import parameters
+from tlstd.estimators.base import Factory
 from tlstd.estimators.step_sizes import StepSize
 from tlstd.estimators.td_family import TDFamily
 from tlstd.linalg.batch import Batch
@@ -70,3 +71,11 @@ class TD(TDFamily):
     def _admit(self, batch: Batch) -> None:
         if self._replacing:
             self._refuse_dense_replacing(batch)
+
+
+EXAMPLES: dict[str, Factory] = {
+    "TD": lambda n_features, **options: TD(n_features, step_size=0.05, lambda_=0.7, **options),
+    "TD (replacing)": lambda n_features, **options: TD(
+        n_features, step_size=0.05, lambda_=0.7, trace="replacing", **options
+    ),
+}

@@ -9,7 +9,7 @@ import numpy as np
 from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
-from tlstd.estimators.base import guarded
+from tlstd.estimators.base import Factory, guarded
 from tlstd.estimators.truncation import TruncatedEstimator
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.deferred import Solution
@@ -106,14 +106,6 @@ class TLSTD(TruncatedEstimator):
                 raise InvalidParameterError('reads is "projected" with trace="replacing": use accumulating traces')
             self._stream = FactorStream(self._system, self.rcond)
 
-    @property
-    @guarded
-    def singular_values(self) -> FloatArray:
-        """The leading singular values (at most ``rank``) of the current approximation of A, in falling order."""
-        if self.n_updates == 0:
-            return np.zeros(0)
-        return self._system.core().sigma[: self.rank].copy()
-
     @guarded
     def factors(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """Feature ids (n,), U (n, r), σ (r,) and V (n, r): the leading ``rank`` singular triplets of A as of now.
@@ -127,11 +119,6 @@ class TLSTD(TruncatedEstimator):
         sigma = core.sigma[: self.rank].copy()
         U, V = core.left.expand(core.L[:, : sigma.size]), core.right.expand(core.Rt[: sigma.size].T)
         return self._system.seen.ids.copy(), U, sigma, V
-
-    @guarded
-    def orthogonality_error(self) -> float:
-        """max(max|UᵀU - I|, max|VᵀV - I|) of the stored factors. O(seen·rank²)."""
-        return self._system.factors.orthogonality_error()
 
     def _learn(self, batch: Batch) -> None:
         if self._stream is None:
@@ -190,3 +177,18 @@ class TLSTD(TruncatedEstimator):
         super()._restore(saved)
         if self._stream is not None:
             self._stream.restore(saved.part("stream"))
+
+
+EXAMPLES: dict[str, Factory] = {
+    "TLSTD": lambda n_features, **options: TLSTD(n_features, max(1, n_features // 2), lambda_=0.7, **options),
+    "TLSTD (projected)": lambda n_features, **options: TLSTD(
+        n_features, max(1, n_features // 2), lambda_=0.7, buffer_size=16, reads="projected", **options
+    ),
+    "TLSTD (full rank)": lambda n_features, **options: TLSTD(n_features, n_features, lambda_=0.7, **options),
+    "TLSTD (replacing)": lambda n_features, **options: TLSTD(
+        n_features, n_features, lambda_=0.7, trace="replacing", **options
+    ),
+    "TLSTD (subspace)": lambda n_features, **options: TLSTD(
+        n_features, n_features, lambda_=0.7, subspace_lambda=1.0, **options
+    ),
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tlstd.errors import InvalidInputError
+from tlstd.estimators.base import Factory
 from tlstd.estimators.step_sizes import StepSize
 from tlstd.estimators.td_family import TDFamily
 from tlstd.linalg.batch import Batch
@@ -67,3 +68,8 @@ class TrueOnlineTD(TDFamily):
                 f"rho is {batch.rhos[ratios[0]]} at step {ratios[0]} of this call: true-online TD is on-policy, so rho "
                 "must be 1; use TD, LSTD or TLSTD for off-policy data"
             )
+
+
+EXAMPLES: dict[str, Factory] = {
+    "TrueOnlineTD": lambda n_features, **options: TrueOnlineTD(n_features, step_size=0.05, lambda_=0.7, **options),
+}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator, guarded
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.deferred import DeferredSystem
+from tlstd.linalg.svd import inverse_factors, svd
+from tlstd.types import FloatArray
 
 SHORTEST_BUFFER = 8
 """Least number of samples between compressions of an estimator that reads at every step, unless the user says so."""
@@ -75,6 +79,58 @@ class TruncatedEstimator(LinearEstimator):
     def n_seen(self) -> int:
         """Number of distinct features seen so far (each has a row in both factors)."""
         return len(self._system.seen)
+
+    @property
+    @guarded
+    def n_buffered(self) -> int:
+        """Number of samples that wait in the buffer."""
+        return self._system.n_buffered
+
+    @property
+    @guarded
+    def buffer_capacity(self) -> int:
+        """Samples in a full buffer: ``buffer_size`` or the default for the features at hand; 0 before the first."""
+        return self._system.capacity
+
+    @property
+    @guarded
+    def singular_values(self) -> FloatArray:
+        """The leading singular values (at most ``rank``) of the current approximation of A, in falling order."""
+        if self._is_empty:
+            return np.zeros(0)
+        return self._system.core().sigma[: self.rank].copy()
+
+    @property
+    @guarded
+    def n_inverted(self) -> int:
+        """Number of singular values above ``rcond`` times the largest: those that a solution uses.
+
+        With ``subspace_lambda`` those of the equations of ``lambda_``, projected onto the factors.
+        """
+        if self._is_empty:
+            return 0
+        core = self._system.core()
+        sigma = core.sigma[: self.rank] if core.projection is None else svd(core.projection.G)[1]
+        return int(np.count_nonzero(inverse_factors(sigma, rcond=self.rcond)))
+
+    @property
+    @guarded
+    def core_shape(self) -> tuple[int, int]:
+        """Rows and columns of the core matrix, of which a read takes the SVD: stored factors and what waits."""
+        if self._is_empty:
+            return 0, 0
+        core = self._system.core()
+        return core.left.size, core.right.size
+
+    @guarded
+    def orthogonality_error(self) -> float:
+        """max(max|UᵀU - I|, max|VᵀV - I|) of the stored factors. O(seen·rank²)."""
+        return self._system.factors.orthogonality_error()
+
+    @property
+    def _is_empty(self) -> bool:
+        """Whether there is no core: rank 0, or nothing learned."""
+        return self.rank == 0 or self._system.n_samples == 0
 
     def _admit(self, batch: Batch) -> None:
         if self.trace == "replacing":

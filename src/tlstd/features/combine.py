@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+import tlstd
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.features.base import Factory, FeatureMap, check_map
 from tlstd.types import FloatArray, IntArray, Matrix, SparseVector, Vector
 from tlstd.validation import as_array, as_real
-
-
-class FeatureMap(Protocol):
-    """What is asked of a map from states to features; all of :mod:`tlstd.features` fit, and so may yours."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-
-    def encode(self, state: Any, /) -> Vector:
-        """Return the features of one state (D,): a vector of n_features, dense or SparseVector."""
-
-    def encode_many(self, states: Any, /) -> Any:
-        """Return the features of states (N, D), shape (N, n_features): dense, or csr_array if ``encode`` is sparse."""
 
 
 class Concatenate:
@@ -164,15 +151,6 @@ class StateAction:
         return f"StateAction({self.features!r}, {self.n_actions} actions: {self.n_features} features)"
 
 
-def check_map(value: object) -> None:
-    """Raise unless it is a feature map."""
-    missing = [name for name in ("n_features", "encode", "encode_many") if not hasattr(value, name)]
-    if missing:
-        raise InvalidParameterError(
-            f"{value!r} has no {missing[0]}: pass a feature map, with n_features, encode and encode_many"
-        )
-
-
 def _with_columns(part: FeatureMap | tuple[FeatureMap, Sequence[int]]) -> tuple[FeatureMap, IntArray | None]:
     """Split what was passed for one map into the map and its columns, None for all of them."""
     if not isinstance(part, tuple):
@@ -220,3 +198,10 @@ def _as_actions(actions: ArrayLike, n: int, n_actions: int) -> IntArray:
     if bad.any():
         raise InvalidInputError(f"actions contain {array[bad][0]}: they lie in 0, …, {n_actions - 1}")
     return array.astype(np.int64)
+
+
+EXAMPLES: dict[str, Factory] = {
+    "Concatenate": lambda low, high: Concatenate(
+        [tlstd.TileCoder(low, high, tiles=2, tilings=4), (tlstd.Fourier(low[:1], high[:1], order=3), [0])]
+    ),
+}

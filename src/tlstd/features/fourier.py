@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import CapacityError
+from tlstd.features.base import Factory
 from tlstd.features.states import as_box, as_counts, as_state, as_states
 from tlstd.types import FloatArray, IntArray
 from tlstd.validation import locked
@@ -137,3 +138,9 @@ def _coefficients(order: tuple[int, ...], coupling: int) -> IntArray:
                     row[i] = value
                 rows.append(row)
     return np.array(sorted(rows), dtype=np.int64)
+
+
+EXAMPLES: dict[str, Factory] = {
+    "Fourier": lambda low, high: Fourier(low, high, order=2),
+    "Fourier (uncoupled)": lambda low, high: Fourier(low, high, order=3, max_coupling=1),
+}

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import InvalidParameterError
+from tlstd.features.base import Factory
 from tlstd.features.states import as_box, as_counts, as_state, as_states
 from tlstd.types import FloatArray
 from tlstd.validation import as_real, locked
@@ -126,3 +127,9 @@ def _width(value: float | Sequence[float], n_dimensions: int) -> FloatArray:
             f"width is {value!r}: pass a positive fraction of the range, or {n_dimensions} of them"
         )
     return locked(width)
+
+
+EXAMPLES: dict[str, Factory] = {
+    "RBF": lambda low, high: RBF(low, high, grid=3, width=0.5, bias=True),
+    "RBF (gaussian)": lambda low, high: RBF(low, high, grid=3, width=0.5, convention="gaussian"),
+}

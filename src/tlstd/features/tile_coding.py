@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import InvalidParameterError
+from tlstd.features.base import Factory
 from tlstd.features.states import as_box, as_counts, as_state, as_states, not_a_number
 from tlstd.types import IntArray, SparseVector
 
@@ -165,3 +166,9 @@ class TileCoder:
         tiles = "×".join(str(n) for n in self.tiles)
         hashed = "" if self.hash_size is None else f", hash_size={self.hash_size}"
         return f"TileCoder({self.tilings} tilings of {tiles}{hashed}, bias={self.bias}: {self.n_features} features)"
+
+
+EXAMPLES: dict[str, Factory] = {
+    "TileCoder": lambda low, high: TileCoder(low, high, tiles=4, tilings=8, bias=True),
+    "TileCoder (hashed)": lambda low, high: TileCoder(low, high, tiles=100, tilings=8, hash_size=512, bias=True),
+}

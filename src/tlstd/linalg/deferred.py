@@ -134,6 +134,11 @@ class DeferredSystem:
     # --- taking samples in ------------------------------------------------------------------------------------------
 
     @property
+    def capacity(self) -> int:
+        """Samples in a full buffer; 0 before the first sample."""
+        return self._capacity
+
+    @property
     def n_buffered(self) -> int:
         """Samples waiting in the buffer. This number is raised last: an interruption before that leaves no sample."""
         return int(self._n_buffered[0])

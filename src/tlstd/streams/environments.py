@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
 from tlstd.extras import needs
-from tlstd.features.combine import FeatureMap
+from tlstd.features.base import FeatureMap
 from tlstd.streams.simulated import Seed, seed_sequence, trace_discounts
 from tlstd.types import FloatArray, Transitions
 from tlstd.validation import as_flag, as_flags, as_ratio, as_real

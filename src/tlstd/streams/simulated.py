@@ -17,7 +17,7 @@ from tlstd import parameters
 from tlstd.domains.base import Domain, check_domain
 from tlstd.domains.policies import Policy, PolicyFunction, as_policy
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.features.combine import FeatureMap, check_map
+from tlstd.features.base import FeatureMap, check_map
 from tlstd.types import FloatArray, IntArray, Transition, Transitions
 
 Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator
@@ -298,7 +298,9 @@ def _simulate(source: _Source, first: int, count: int, n_steps: int) -> _Block:
             break
         noise = numbers.at(time, running)
         actions = source.act(states, noise)
-        states, rewards, terminated = source.domain._step(states, actions, noise[:, : source.domain.noise_size])
+        states, rewards, terminated = source.domain.step_with_noise(
+            states, actions, noise[:, : source.domain.noise_size]
+        )
         visited.append((running, states, actions, rewards))
         lengths[running] += 1
         reached[running] = terminated
@@ -363,7 +365,7 @@ def _one_by_one(source: _Source, features: FeatureMap, gamma: float) -> Iterator
             numbers = rng.random((1, source.width))
             actions = source.act(states, numbers)
             rho = source.ratios(states, np.zeros(1, dtype=np.int64), actions)[0]
-            states, rewards, (terminated,) = domain._step(states, actions, numbers[:, : domain.noise_size])
+            states, rewards, (terminated,) = domain.step_with_noise(states, actions, numbers[:, : domain.noise_size])
             x_next = _encoded(features, domain, states)
             discount = 0.0 if terminated else gamma
             yield Transition(x, rewards[0], x_next, discount=discount, trace_discount=trace_discount, rho=rho)

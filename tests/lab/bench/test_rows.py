@@ -106,7 +106,7 @@ def test_warm_models_are_at_the_end_of_a_buffer() -> None:
     warm = problems.warmed(problem)
     assert warm.start % warm.buffer == 0
     assert warm.model.n_updates == warm.start >= problem.warm
-    assert warm.model._system.n_buffered == 0
+    assert warm.model.n_buffered == 0
 
 
 def test_the_limit_on_threads_is_lifted_and_put_back() -> None:

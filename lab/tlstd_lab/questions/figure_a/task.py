@@ -13,7 +13,7 @@ from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.lstd import LSTD
-from tlstd.features.combine import FeatureMap
+from tlstd.features.base import FeatureMap
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import Trajectory, encode, trajectory

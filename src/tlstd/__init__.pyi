@@ -1,0 +1,23 @@
+"""The public names: what is listed here can be imported from ``tlstd``, and the listed packages' own lists."""
+
+from tlstd.domains.boyan_chain import boyan_chain as boyan_chain
+from tlstd.domains.garnet import garnet as garnet
+from tlstd.domains.mdp import MarkovRewardProcess as MarkovRewardProcess
+from tlstd.domains.random_walk import random_walk as random_walk
+from tlstd.errors import BusyError as BusyError
+from tlstd.errors import CapacityError as CapacityError
+from tlstd.errors import InvalidInputError as InvalidInputError
+from tlstd.errors import InvalidParameterError as InvalidParameterError
+from tlstd.errors import ReadOnlyError as ReadOnlyError
+from tlstd.errors import StateError as StateError
+from tlstd.errors import TlstdError as TlstdError
+from tlstd.estimators import *
+from tlstd.features import *
+from tlstd.state import load as load
+from tlstd.types import SparseVector as SparseVector
+from tlstd.types import Transition as Transition
+from tlstd.types import TransitionBuilder as TransitionBuilder
+from tlstd.types import Transitions as Transitions
+
+__version__: str
+__all__: list[str]

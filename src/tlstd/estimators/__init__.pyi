@@ -1,0 +1,12 @@
+"""The public names of estimators: the one line to add for a new one."""
+
+from tlstd.estimators.atd import ATD as ATD
+from tlstd.estimators.base import Estimator as Estimator
+from tlstd.estimators.handover import Handover as Handover
+from tlstd.estimators.ilstd import ILSTD as ILSTD
+from tlstd.estimators.krylov_lstd import KrylovLSTD as KrylovLSTD
+from tlstd.estimators.lstd import LSTD as LSTD
+from tlstd.estimators.step_sizes import Decay as Decay
+from tlstd.estimators.td import TD as TD
+from tlstd.estimators.tlstd import TLSTD as TLSTD
+from tlstd.estimators.true_online_td import TrueOnlineTD as TrueOnlineTD

@@ -1,0 +1,9 @@
+"""The public names of feature maps: the one line to add for a new one."""
+
+from tlstd.features.base import FeatureMap as FeatureMap
+from tlstd.features.combine import Concatenate as Concatenate
+from tlstd.features.combine import StateAction as StateAction
+from tlstd.features.fourier import Fourier as Fourier
+from tlstd.features.rbf import RBF as RBF
+from tlstd.features.registry import FEATURE_MAPS as FEATURE_MAPS
+from tlstd.features.tile_coding import TileCoder as TileCoder

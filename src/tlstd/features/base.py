@@ -1,0 +1,36 @@
+"""What is asked of a feature map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+from tlstd.errors import InvalidParameterError
+from tlstd.types import FloatArray, Vector
+
+
+class FeatureMap(Protocol):
+    """What is asked of a map from states to features; all of :mod:`tlstd.features` fit, and so may yours."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+
+    def encode(self, state: Any, /) -> Vector:
+        """Return the features of one state (D,): a vector of n_features, dense or SparseVector."""
+
+    def encode_many(self, states: Any, /) -> Any:
+        """Return the features of states (N, D), shape (N, n_features): dense, or csr_array if ``encode`` is sparse."""
+
+
+Factory: TypeAlias = Callable[[FloatArray, FloatArray], FeatureMap]
+"""Makes a feature map from the corners of a box, low and high."""
+
+
+def check_map(value: object) -> None:
+    """Raise unless it is a feature map."""
+    missing = [name for name in ("n_features", "encode", "encode_many") if not hasattr(value, name)]
+    if missing:
+        raise InvalidParameterError(
+            f"{value!r} has no {missing[0]}: pass a feature map, with n_features, encode and encode_many"
+        )
