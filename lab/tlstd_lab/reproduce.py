@@ -84,7 +84,13 @@ def write_claims(judged: Sequence[Judged], scale: str, path: Path) -> None:
 
 
 def claims_page(judged: Sequence[Judged], scale: str) -> str:
-    """Return the claims as a table in Markdown."""
+    """Return the claims of one scale as a page in Markdown."""
+    heading = f"# Claims, scale {scale}\n\n{counts(judged)}\n"
+    return "\n".join([heading, *claims_rows(judged), ""])
+
+
+def claims_rows(judged: Sequence[Judged]) -> list[str]:
+    """Return the claims as a table in Markdown, line by line."""
     lines = ["| claim | statement | verdict | number [95% interval] | remarks |", "|---|---|---|---|---|"]
     for claim, finding in judged:
         cells = (
@@ -95,8 +101,7 @@ def claims_page(judged: Sequence[Judged], scale: str) -> str:
             finding.note,
         )
         lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
-    heading = f"# Claims, scale {scale}\n\n{counts(judged)}\n"
-    return "\n".join([heading, *lines, ""])
+    return lines
 
 
 def counts(judged: Sequence[Judged]) -> str:

@@ -48,7 +48,7 @@ from tlstd_lab.drawing import COLOURS, STYLE, curve, logarithmic
 from tlstd_lab.panel import seeds
 from tlstd_lab.problems import EVALUATION_SEED, Problem, problem
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 LAMBDA = 0.9
 DIMENSION = 8
 """Of the runs in which it is given, on energy."""

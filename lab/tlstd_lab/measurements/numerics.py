@@ -15,7 +15,7 @@ import sys
 import tracemalloc
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the test streams are used here too
+sys.path.insert(0, str(Path(__file__).parents[3]))  # the test streams are used here too
 
 import numpy as np
 import scipy.sparse as sp
