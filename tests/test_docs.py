@@ -1,5 +1,6 @@
 """The documentation: the site builds without a warning, its pages run as printed, its tutorials are up to date."""
 
+import ast
 import contextlib
 import doctest
 import io
@@ -7,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import zlib
 from importlib import import_module
 from pathlib import Path
@@ -79,6 +81,64 @@ def test_site(tmp_path: Path) -> None:
             home = getattr(getattr(package, name), "__module__", package.__name__)
             known = {f"{package.__name__}.{name}", f"{home}.{name}", f"tlstd.{name}"} & documented
             assert known, f"{package.__name__}.{name} is not in docs/api"
+
+
+IMAGE = re.compile(r"!\[[^]]*\]\(([^)\s]+)\)")
+DRAWN_BY = {
+    r"mountain_car": "uv run tlstd demo",
+    r"bench\w*": "uv run tlstd bench",
+    r"(?:paper_)?figure_(.+)": r"uv run tlstd reproduce \1 ",
+    r"tutorial_(\w+)_\d+": r"uv run python docs/tutorials/build.py \1",
+}
+"""Commands whose figures are named by a rule; others are drawn by the module that has their name in it."""
+
+
+def drawing_commands(image: str) -> list[str]:
+    """The commands that can have drawn a figure."""
+    for rule, command in DRAWN_BY.items():
+        if found := re.fullmatch(rule, Path(image).stem):
+            return [found.expand(command)]
+    modules = [path for path in (ROOT / "lab").rglob("*.py") if f'{Path(image).name}"' in path.read_text("utf-8")]
+    return [f"uv run python -m {'.'.join(path.relative_to(ROOT / 'lab').with_suffix('').parts)}" for path in modules]
+
+
+def test_every_figure_stands_with_its_command() -> None:
+    """On each page that shows it; and every figure that is committed is shown."""
+    shown = set()
+    for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
+        if "_build" in page.parts:
+            continue
+        text = page.read_text(encoding="utf-8")
+        for image in IMAGE.findall(text):
+            shown.add((page.parent / image).resolve())
+            commands = drawing_commands(image)
+            assert any(command in text for command in commands), f"{page.name} shows {image} without any of {commands}"
+    assert shown == {path for path in (DOCS / "figures").rglob("*") if path.suffix in (".png", ".svg")}
+
+
+def test_no_measured_numbers_in_docstrings() -> None:
+    """They stand in the page that their command writes: not times, not what is marked as measured, no tables."""
+    measured = re.compile(r"\[M\b|\d ?[µm]s\b|^ *=====", re.MULTILINE)
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                found = measured.search(ast.get_docstring(node) or "")
+                name = getattr(node, "name", "the module")
+                assert found is None, f"{path.relative_to(ROOT)}, {name}: {found and found[0]!r}"
+
+
+def test_dependencies_are_on_their_page() -> None:
+    """Each package of the library, its extras and the laboratory has its row, and no other has one there."""
+    page = (DOCS / "dependencies.md").read_text(encoding="utf-8").partition("## Development")[0]
+    library, lab = (tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"] for folder in ("", "lab"))
+    rows = re.findall(r"^\| (`?)([\w, ]+)`? \| (.*) \|$", page, flags=re.MULTILINE)
+    packages = [name for quoted, name, _ in rows if not quoted and name not in ("package", "extra")]
+    wanted = [re.split("[>=]", line)[0] for line in library["dependencies"] + lab["dependencies"]]
+    assert packages == [name for name in wanted if not name.startswith("tlstd")]
+    extras = {name: what.partition(" | ")[0] for quoted, name, what in rows if quoted}
+    assert set(extras) == set(library["optional-dependencies"])
+    for extra, lines in library["optional-dependencies"].items():
+        assert all(re.split("[>=]", line)[0] in extras[extra] for line in lines)
 
 
 def run(arguments: list[str]) -> None:

@@ -155,7 +155,7 @@ plt.show()
 # %% [markdown]
 # The singular values hardly fall: at 200 they are still hundreds of times above the cut-off. Each of them is a
 # direction in which the stream says something about the values, and all beyond the rank are thrown away. There is no
-# rank at which this spectrum ends; a higher one is better, and dearer.
+# rank at which this spectrum ends; a higher one is better, and costs more.
 #
 # ## TD, fairly tuned
 #
@@ -189,7 +189,7 @@ curves["TD"], td, seconds = learning_curve(lambda: TD(d, step_size=alpha / activ
 report(f"TD, step size {alpha:g}/33", curves["TD"], seconds, td)
 
 # %% [markdown]
-# After 250 samples nobody is below the error of the mean. From then on TD is ahead of rank 40, in a fraction of the
+# After 250 samples no method is below the error of the mean. From then on TD is ahead of rank 40, in a fraction of the
 # time; rank 200 is ahead of TD at 500 and 1,000 samples, and behind it at 2,000. That is not what the paper reports
 # for its parameters of this benchmark (ours are other ones, see [what does not hold here](../experiments.md)), and it
 # is the reason why one measures.

@@ -199,7 +199,7 @@ plt.show()
 # ## Reading the model
 #
 # `predict` takes one feature vector or a matrix of them. `weights` are the d numbers; they are solved for when
-# somebody asks, and are up to date after every transition.
+# they are read, and are up to date after every transition.
 
 # %%
 model = TLSTD(d, rank=50, lambda_=0.9)

@@ -82,8 +82,8 @@ class Store:
     bundles : paths, optional
         Files made by :meth:`pack`, read for what the folder does not have, never written. They are loaded at once.
 
-    Cost: reading takes about 0.5 ms per file, and some µs per run of a bundle. Asking for a run again reads its file
-    (a few kB) and its digest, not its columns.
+    Cost: a file is read for each run of a folder, one for all runs of a bundle. Asking for a run again reads its file
+    and its digest, not its columns.
 
     Example
     -------

@@ -8,12 +8,10 @@ V_t are the values at phase t, then after the decision, with R in storage,
 
 and V_t = contribution + γ·W_t(R + η_c·charge − discharge, E, P). With a charge efficiency below 1 the storage leaves
 the grid and W is interpolated linearly in R; what is exact below is then exact for the process that is rounded to a
-neighbouring grid point at random, with the same mean, and approximate for the domain (with η_c = 0.9 and a period of 20
-it is above rollouts by 4 in the mean and 8 in the root mean square, where values are around 850 [M]).
+neighbouring grid point at random, with the same mean, and approximate for the domain (how far: ``docs/domains.md``).
 
 The policy is not optimised at the γ = 0.8 at which it is evaluated [P]: with so short a horizon it hardly pays to store
-anything: the storage is empty 60% of the time, and the mean reward per step is 158.8 instead of 168.7 [M]. It maximises
-the mean reward per step. Results are kept in the user's cache (:mod:`tlstd.domains.cache`).
+anything. It maximises the mean reward per step. Results are kept in the user's cache (:mod:`tlstd.domains.cache`).
 """
 
 from __future__ import annotations
@@ -48,9 +46,6 @@ def optimal_policy(domain: EnergyStorage, *, tolerance: float = 0.01, cache: boo
     agree. Let δ be what one more sweep adds to the values: both the best possible reward per period and that of the
     sweep's own policy lie between min δ and max δ, and sweeps end when these are ``tolerance`` apart.
 
-    With the usual parameters a period earns 16,872.38 and it takes 5 sweeps. The policy of the first one loses 0.27% of
-    that, the policy of the second is already the final one [M].
-
     Ties go to the smallest net charge in size, then to discharging; differences below 1e-9 are ties, so that rounding
     does not decide.
 
@@ -65,11 +60,11 @@ def optimal_policy(domain: EnergyStorage, *, tolerance: float = 0.01, cache: boo
     Returns
     -------
     StoragePolicy
-        Cost: about 0.6 s per sweep and 20 MB with the usual parameters.
+        Cost: per sweep, for each phase and net charge O(grid points), and the products by which W_t is made.
 
     Example
     -------
-    Cheap energy is bought, dear energy is sold.
+    Cheap energy is bought, expensive energy is sold.
 
     >>> domain = EnergyStorage(capacity=4, max_flow=2, renewable=(0, 2), price=(1, 4), price_walk=(1.0, 1), period=6)
     >>> policy = optimal_policy(domain, cache=False)
@@ -125,8 +120,7 @@ def exact_values(
 ) -> FloatArray:
     """Return V^π of states, with an error below 1e-9 (full charge efficiency, whole storages).
 
-    Between whole storages, and with less than full efficiency, values are interpolated linearly, which is not exact: at
-    half-full units it was off by up to 160 of about 850 [M].
+    Between whole storages, and with less than full efficiency, values are interpolated linearly, which is not exact.
 
     The first call for a policy and γ sweeps backward through the period, starting from zero, until a bound on the
     remaining error is small: two sweeps with the usual parameters, where γ^100 = 2·10⁻¹⁰.
@@ -144,7 +138,7 @@ def exact_values(
     Returns
     -------
     (N,)
-        Cost: about 0.7 s the first time with the usual parameters.
+        Cost: two sweeps the first time with the usual parameters.
 
     Example
     -------
@@ -178,7 +172,7 @@ def stationary(domain: EnergyStorage, policy: StoragePolicy) -> FloatArray:
     distribution by less than 1e-12 (in the sum of absolute differences). Under a policy that keeps for ever what the
     storage begins with, such as :func:`never_store`, the result depends on that even start.
 
-    Cost: about 0.5 s per period (four with the usual parameters) and 60 MB.
+    Cost: a few small matrix products for each phase of a period; memory of one number for each state of all phases.
 
     Example
     -------
@@ -224,8 +218,7 @@ def aliasing_floor(
     the visits (:func:`stationary`) and the values are exact.
 
     (Means over a recorded path instead give too small a floor: most observations occur in it a few times only, and the
-    mean of few values fits them too well. With the usual parameters it came out as 40 from 10⁴ steps, 78 from 10⁵ and
-    101 from 10⁶, where the floor is 105.9 and the standard deviation of the values 474.9 [M].)
+    mean of few values fits them too well: ``docs/domains.md`` has by how much.)
 
     Parameters
     ----------
@@ -238,7 +231,7 @@ def aliasing_floor(
     Returns
     -------
     AliasingFloor
-        Cost: about 4 s the first time and 200 MB with the usual parameters.
+        Cost: that of :func:`stationary` and :func:`exact_values`, the first time.
 
     Example
     -------

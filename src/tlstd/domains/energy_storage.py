@@ -246,7 +246,7 @@ class EnergyStorage(Domain):
         """Follow a policy from one state, for as many steps as there is noise.
 
         The same as single steps with the same numbers, bit for bit. A :class:`StoragePolicy` of this domain runs in one
-        compiled loop (about 0.3 µs per step), any other policy step by step (about 20 µs).
+        compiled loop, any other policy step by step, which takes many times as long.
 
         Parameters
         ----------

@@ -70,9 +70,8 @@ class ILSTD(SteppingEstimator):
     it may be largest, and everywhere at the end of a step. See :mod:`tlstd.kernels.ilstd`.
 
     Per step O(nnz(z) + nnz(d)) and, for the columns moved lately, O(nnz(z)) each; per coordinate O(n / 32) to find it
-    and O(stored entries of its column) to move it. Measured on 18,433 tiles (33 active, γλ = 0.8, m = 50, 3,000 steps):
-    of 14,600 features seen 820 were ever moved, the pages held take 70 MB instead of 1.1 GB, and most of a step's time
-    is that of the 50 coordinates. Dense features take O(n²) per step (0.6 ms for n = 1,024).
+    and O(stored entries of its column) to move it. Dense features take O(n²) per step. ``docs/performance.md`` has what
+    that comes to.
 
     References
     ----------

@@ -54,7 +54,7 @@ class TruncatedEstimator(LinearEstimator):
                     f'subspace_lambda is {subspace_lambda} with trace="replacing": use accumulating traces'
                 )
         self.subspace_lambda = subspace_lambda
-        short = max(SHORTEST_BUFFER, self.rank)  # a long buffer would make every read dear
+        short = max(SHORTEST_BUFFER, self.rank)  # a long buffer would make every read expensive
         self._system = DeferredSystem(
             self.n_features,
             self.rank,

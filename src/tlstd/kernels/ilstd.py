@@ -1,6 +1,6 @@
 """iLSTD(λ): the trace, the sums and the coordinate steps, on a matrix held by pages of its columns.
 
-Loops over a page go to ``shape[1]``, which is PAGE: a constant there is unrolled, not vectorised (four times slower).
+Loops over a page go to ``shape[1]``, which is PAGE: a constant there is unrolled, not vectorised, which is slower.
 
 Vectors over the features seen (``z``, ``tops``, ``mu``) have the shape (n_blocks, PAGE): row ``i`` is entry
 ``[i // PAGE, i % PAGE]``. ``pages[table[j, b]]`` are the rows of block ``b`` in column ``j`` of A as far as it has been

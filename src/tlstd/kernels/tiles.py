@@ -63,7 +63,7 @@ def tile_indices(states, low, high, tiles, tilings, out):
 
 @kernel
 def short_tile_indices(states, low, high, tiles, tilings, out):
-    """As :func:`tile_indices`, for indices of at most 53 bits, and two to three times as fast.
+    """As :func:`tile_indices`, for indices of at most 53 bits, and faster.
 
     They are counted in floating-point numbers, exactly, for all tilings of a dimension at once: that is vectorised.
     Columns of ``out`` after the tilings are set to the first index that is no tile's.

@@ -6,7 +6,7 @@ Between compressions the system is
 
 over the buffered samples i. Every trace z_i is a combination of the first one and of buffered feature vectors, so all
 of it is a small dense problem in the coordinates of extensions of U and V (see ``extension``). Nothing is computed
-until somebody reads the solution or the buffer is full. Rows exist only for features that were seen.
+until the solution is read or the buffer is full. Rows exist only for features that were seen.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def default_buffer_size(rank: int, dense: bool) -> int:
     """How many samples are folded in at once unless the user says otherwise.
 
     A longer buffer saves tall n·r² products and truncates less often, and makes the core problem, (r + k)³, larger.
-    Sparse features: eight times the rank up to 320 samples, which keeps the factors within 1.12 of the best ones on
-    Mountain Car's tiles where 160 samples reach 1.18; dense ones: four times up to 40; never less than the rank.
+    Sparse features: eight times the rank up to 320 samples (``docs/deviations.md``, 5, has what it gains); dense ones:
+    four times up to 40; never less than the rank.
     Depends on nothing but its arguments: results do not depend on the machine.
 
     >>> default_buffer_size(40, dense=False), default_buffer_size(40, dense=True), default_buffer_size(200, dense=True)

@@ -28,7 +28,7 @@ class KrylovStream:
     grown by ``GROWTH``; with ``beta`` by ``GROWTH``/β at most. That is a function of the number of samples alone.
 
     Features first seen since a refresh have no row in Q, so no weight. (A row as the mean of those that were active
-    with it was better by 1 to 2% on Mountain Car's tiles and worse by up to 70% with 40,001 tiles and a bias.)
+    with it is a little better on Mountain Car's tiles and much worse with 40,001 tiles and a bias.)
 
     Parameters
     ----------

@@ -25,21 +25,10 @@ class PagedColumns:
     reserved but has not been written. ``peaks`` has the largest |entry| of each page, or -1.
 
     Why neither dense nor CSC. Rows have the order of first appearance, so what is active together lies together, and a
-    trace touches runs of rows. Measured for A = Σ z dᵀ, entries of z below 1e-16 of their largest value left out:
-
-    ==========================================  ======  =====  =========  ===========  ======  ==========
-    stream                                      seen n  fill   pages hit  fill within  dense   pages+table
-    ==========================================  ======  =====  =========  ===========  ======  ==========
-    energy-like, state moves 0.05, 5,000 steps  24,821  0.104  0.220      0.47         4.9 GB  1.2 GB
-    energy-like, state moves 0.15, 2,000 steps  24,510  0.229  0.515      0.44         4.8 GB  2.6 GB
-    Mountain Car tiles, λ = 0.9, 5,000 steps       915  0.228  0.466      0.48         7 MB    3 MB
-    Mountain Car tiles, λ = 0, 5,000 steps         915  0.035  0.176      0.20         7 MB    1 MB
-    ==========================================  ======  =====  =========  ===========  ======  ==========
-
-    (Energy-like: 32 tilings of 5·5·10·5 tiles and a bias over a random walk in [0, 1]⁴, γ = 0.8, λ = 0.9; Mountain Car:
-    10 tilings of 10·10, γ = 0.99.) CSC with 12 bytes an entry would take 0.8 GB on the first stream, but inserting into
-    it costs a merge or a hash per entry; a page costs one look-up per 32 entries, then runs at the speed of dense
-    columns, and dense features fill all pages. Pages of 8 to 64 rows take 1.05 to 1.4 GB there and much the same time.
+    trace touches runs of rows: with tiles a fraction of the pages is ever written to, and these are well filled. CSC
+    would take less memory, but inserting into it costs a merge or a hash per entry; a page costs one look-up per 32
+    entries, then runs at the speed of dense columns, and dense features fill all pages. ``tlstd bench ilstd-memory``
+    measures what is held.
 
     The table of page numbers has 4 bytes per page that could be: 1/64 of the dense matrix, which bounds the number of
     features seen at 262,000 for 8 GiB.

@@ -139,7 +139,7 @@ def stream(
 ) -> Iterator[Transition]:
     """Yield the transitions of :func:`record` one by one, without an end and without storing them.
 
-    Takes some 50 µs per step; :func:`record` is much faster.
+    Every step is simulated and encoded by itself; :func:`record` is much faster.
 
     Example
     -------
