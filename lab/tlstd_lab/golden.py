@@ -4,9 +4,9 @@ uv run python -m tlstd_lab.golden record FOLDER       # less than three minutes
 uv run python -m tlstd_lab.golden compare FOLDER      # compute it again; exit code 1 if a bit is different
 
 ``golden_cases.py`` says what is recorded. With ``PYTHONPATH=<another working tree>/src:<the same>/lab`` before it, a
-command runs that tree's code. ``compare FOLDER OTHER`` compares two records; ``--only 'estimators/TD/*'`` takes the cases of such names.
-A record (``arrays.npz``, ``values.json``) is good for one machine and one set of packages, which it names. It has no
-times in it, and nothing that was in the user's cache.
+command runs that tree's code. ``compare FOLDER OTHER`` compares two records; ``--only 'estimators/TD/*'`` takes the
+cases of such names. A record (``arrays.npz``, ``values.json``) is good for one machine and one set of packages, which
+it names. It has no times in it, and nothing that was in the user's cache.
 """
 
 from __future__ import annotations
