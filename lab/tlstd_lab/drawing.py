@@ -1,4 +1,4 @@
-"""One look for all figures: colours by method, bands over runs, type that is readable at column width."""
+"""Charts drawn with matplotlib, in one look: type that is readable at column width."""
 
 from __future__ import annotations
 
@@ -8,28 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlstd.types import FloatArray
-from tlstd_lab.statistics import mean_band
+from tlstd_lab.chart import Axis, Chart, Rule, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
-
-COLOURS = {
-    "TD": "#0072B2",
-    "true-online TD": "#56B4E9",
-    "iLSTD": "#E69F00",
-    "LSTD": "#000000",
-    "t-LSTD": "#D55E00",
-    "ATD": "#CC79A7",
-    "t-LSTD, then TD": "#009E73",
-}
-"""By method: the palette of Okabe and Ito, which the colour-blind can tell apart."""
-
-SEQUENCE = ("#440154", "#3b528b", "#21918c", "#5ec962", "#b8a100", "#d95f02")
-"""For values of one quantity, in order of brightness."""
-
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 STYLE: Any = {
     "font.size": 8,
@@ -49,38 +31,82 @@ STYLE: Any = {
     "pdf.fonttype": 42,
 }
 
-
-def curve(axes: Axes, x: ArrayLike, runs: FloatArray, label: str, **style: Any) -> None:
-    """Mean of runs (runs, points) against x, with its 95% bootstrap band where there are several runs.
-
-    Points where a run has diverged are left out.
-    """
-    at, runs = np.asarray(x, dtype=np.float64), np.asarray(runs, dtype=np.float64)
-    middle, low, high = mean_band(runs)
-    good = np.isfinite(middle)
-    style = {"marker": "o"} | style
-    (line,) = axes.plot(at[good], middle[good], label=label, **style)
-    if len(runs) > 1:
-        axes.fill_between(at[good], low[good], high[good], color=line.get_color(), alpha=0.2, linewidth=0)
+MARK_AREAS = {"*": 45.0, "x": 22.0}
+"""Of single marks, in square points; others have 25."""
 
 
-def sequence(number: int, count: int) -> str:
-    """The colour of value ``number`` of ``count`` values in order."""
-    return SEQUENCE[round(number * (len(SEQUENCE) - 1) / max(count - 1, 1))]
+def draw(chart: Chart, axes: Axes) -> None:
+    """Draw a chart on axes, under :data:`STYLE`."""
+    for one in chart.series:
+        _series(one, axes)
+    for rule in chart.rules:
+        _rule(rule, rule.colour, axes)
+    for note in chart.notes:
+        side = {"start": "left", "middle": "center", "end": "right"}[note.anchor]
+        axes.text(note.across, note.y, note.words, fontsize=6, ha=side, transform=axes.get_yaxis_transform())
+    _axis(chart.x, axes, "x")
+    _axis(chart.y, axes, "y")
+    _legend(chart, axes)
 
 
-def logarithmic(axes: Axes, which: str) -> None:
-    """Make the axes named in ``which`` ("x", "y" or "xy") logarithmic, with plain numbers at 1, 2 and 5 per decade."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+def _look(one: Series) -> dict[str, Any]:
+    return {
+        "label": one.label,
+        "color": one.colour,
+        "linestyle": (0, one.dash) if one.dash else "-" if one.joined else "",
+        "linewidth": one.width,
+        "marker": one.marker or None,
+        "markersize": one.size,
+        "markevery": one.every,
+        "markerfacecolor": "white" if one.hollow else one.colour,
+    }
 
-    for letter in which:
-        axis = axes.xaxis if letter == "x" else axes.yaxis
-        (axes.set_xscale if letter == "x" else axes.set_yscale)("log")
-        low, high = axes.get_xlim() if letter == "x" else axes.get_ylim()
-        decades = np.log10(high / low)
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 3.0 else (1.0,)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}" if value < 1e6 else f"{value:.0e}"))
-        axis.set_minor_formatter(NullFormatter())
+
+def _series(one: Series, axes: Axes) -> None:
+    x, y, low, high, x_low, x_high = np.array(one.points, dtype=np.float64).reshape(-1, 6).T  # what is None is nan
+    axes.plot(x, y, **_look(one))
+    if one.joined and one.has_intervals:
+        axes.fill_between(x, low, high, color=one.colour, alpha=0.2, linewidth=0)
+    elif not one.joined:
+        axes.vlines(x, low, high, color=one.colour, linewidth=one.width)
+        axes.hlines(y, x_low, x_high, color=one.colour, linewidth=one.width)
+    for mark in one.marks:
+        ring: Any = {} if mark.marker == "x" else {"edgecolors": one.colour}
+        fill = "white" if mark.hollow else one.colour
+        area = MARK_AREAS.get(mark.marker, 25.0)
+        axes.scatter([mark.x], [mark.y], area, c=fill, marker=mark.marker, zorder=5, linewidths=0.8, **ring)
+    for rule in one.rules:
+        _rule(rule, one.colour, axes)
+
+
+def _rule(rule: Rule, colour: str, axes: Axes) -> None:
+    line = axes.axhline if rule.axis == "y" else axes.axvline
+    line(rule.value, color=colour, linestyle=(0, rule.dash) if rule.dash else "-", linewidth=rule.width)
+
+
+def _axis(axis: Axis, axes: Axes, which: str) -> None:
+    from matplotlib.ticker import NullFormatter
+
+    axes.set(**{f"{which}label": axis.label, f"{which}scale": "log" if axis.log else "linear"})
+    axes.set(**{f"{which}lim": (axis.low, axis.high)})
+    side = axes.xaxis if which == "x" else axes.yaxis
+    side.set_ticks([value for value, _ in axis.ticks], labels=[words for _, words in axis.ticks])
+    side.set_ticks(list(axis.minor), minor=True)
+    side.set_minor_formatter(NullFormatter())
+
+
+def _legend(chart: Chart, axes: Axes) -> None:
+    from matplotlib.lines import Line2D
+
+    legend = chart.legend
+    layout: dict[str, Any] = {"loc": legend.place}
+    if legend.place == "below":
+        middle = 0.3 if chart.y.wordy else 0.45
+        layout = {"loc": "upper center", "bbox_to_anchor": (middle, -0.18), "columnspacing": 1.0, "handlelength": 3.0}
+    elif legend.lift:
+        layout["bbox_to_anchor"] = (0.0, legend.lift)
+    handles = [Line2D([], [], **_look(key.look)) for key in chart.keys]
+    axes.legend(handles=handles, ncols=legend.columns, fontsize=legend.size, **layout)
 
 
 def output_folder(documentation: str | None) -> Path:

@@ -1,21 +1,19 @@
-"""What a panel of a figure is: its runs at three scales, its drawing, and the claims it decides."""
+"""What a panel of a figure is: its runs at three scales, its chart, and the claims it decides."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from tlstd.errors import InvalidParameterError
 from tlstd.types import FloatArray
+from tlstd_lab.chart import Chart
 from tlstd_lab.claims import Claim
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.store import Run, Store
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 T = TypeVar("T")
 
@@ -77,8 +75,8 @@ class Panel(ABC):
         """Return the runs that are shown, with parameters chosen from the results of ``tuning``."""
 
     @abstractmethod
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw the panel."""
+    def chart(self, results: Results) -> Chart:
+        """Return what the panel shows."""
 
     def claims(self) -> Sequence[Claim]:
         """Return the statements that this panel's results decide."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlstd.figures import new_figure
+from tlstd_lab import drawing
 from tlstd_lab.claims import BEYOND, Claim, Finding
-from tlstd_lab.drawing import STYLE
 from tlstd_lab.executors import Executor
 from tlstd_lab.panel import Panel, Results
 from tlstd_lab.questions import panel
@@ -45,10 +45,10 @@ def draw(names: Sequence[str], results: Results, folder: Path) -> list[Path]:
     for name in names:
         made = panel(name)
         results.load(made.runs(results))
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context(drawing.STYLE):
             figure = new_figure(*made.size)
             axes = figure.add_subplot()
-            made.draw(axes, results)
+            drawing.draw(made.chart(results), axes)
             is_printed = made.name[0].isdigit() or made.name[1] == "."  # in the paper, under this name
             axes.set_title(f"{made.name}  {made.title}" if is_printed else made.title, loc="left")
             for suffix in ("png", "pdf"):

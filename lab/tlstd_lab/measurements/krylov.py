@@ -44,7 +44,9 @@ from tlstd_lab.bench.growth import slope
 from tlstd_lab.bench.problems import scattered
 from tlstd_lab.bench.report import machine
 from tlstd_lab.bench.timing import Side, Times, interleaved, ratios
-from tlstd_lab.drawing import COLOURS, STYLE, curve, logarithmic
+from tlstd_lab.chart import COLOURS, DOTTED, Axis, Chart, Series, curve
+from tlstd_lab.chart import points as series_points
+from tlstd_lab.drawing import STYLE, draw
 from tlstd_lab.panel import seeds
 from tlstd_lab.problems import EVALUATION_SEED, Problem, problem
 
@@ -649,19 +651,18 @@ KRYLOV_COLOUR, BATCH_COLOUR = "#009E73", "#000000"
 def draw_first_samples(data: Data, path: Path) -> None:
     figure = new_figure(7.2, 3.0)
     axes = figure.subplots(1, len(data["problems"]))
-    styles = {
-        "batch": {"color": BATCH_COLOUR, "marker": "o"},
-        "stream": {"color": KRYLOV_COLOUR, "marker": "s"},
-        "TD": {"color": COLOURS["TD"], "marker": "^"},
-    }
-    names = {"batch": "Krylov LSTD, batch", "stream": "Krylov LSTD, stream", "TD": "TD, α=0.5/active"}
+    lines = (
+        ("batch", "Krylov LSTD, batch", BATCH_COLOUR, "o"),
+        ("stream", "Krylov LSTD, stream", KRYLOV_COLOUR, "s"),
+        ("TD", "TD, α=0.5/active", COLOURS["TD"], "^"),
+    )
+    samples = data["samples"]
     for axis, one in zip(axes, data["problems"].values(), strict=True):
-        for name, style in styles.items():
-            curve(axis, data["samples"], np.array(one["errors"][name]), names[name], **style)
-        axis.axhline(one["zero"], color="#777777", ls=":", lw=1.0, label="predicting 0")
-        axis.set(title=one["title"], xlabel="samples", ylabel="RMSE")
-        logarithmic(axis, "xy")
-        axis.legend()
+        series = [curve(samples, np.array(one["errors"][name]), *look, marker=marker) for name, *look, marker in lines]
+        zero = series_points(samples, np.full(len(samples), one["zero"]))
+        series.append(Series("predicting 0", "#777777", zero, dash=DOTTED, width=1.0))
+        draw(Chart(series, Axis("samples", log=True), Axis("RMSE", log=True)), axis)
+        axis.set_title(one["title"])
     save(figure, path)
 
 

@@ -22,6 +22,7 @@ from tlstd.figures import new_figure, save
 from tlstd.streams.simulated import record
 from tlstd.types import FloatArray, Transitions
 from tlstd_lab import drawing
+from tlstd_lab.chart import sequence
 from tlstd_lab.drawing import output_folder
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
@@ -87,7 +88,7 @@ def draw_traces(path: Path) -> None:
     left, right = figure.subplots(1, 2)
     ago = np.arange(21)
     for number, lambda_ in enumerate(LAMBDAS):
-        colour = drawing.sequence(number, len(LAMBDAS))
+        colour = sequence(number, len(LAMBDAS))
         left.plot(ago, (GAMMA * lambda_) ** ago, "o-", color=colour, label=f"λ={lambda_:g}")
     left.set(
         xticks=range(0, 21, 5),
@@ -97,7 +98,7 @@ def draw_traces(path: Path) -> None:
     )
     left.legend()
     active, start = np.array([2, 3, 8, 18, 19, 24]), 15
-    for lambda_, colour in ((0.9, drawing.sequence(2, 4)), (0.5, drawing.sequence(1, 4))):
+    for lambda_, colour in ((0.9, sequence(2, 4)), (0.5, sequence(1, 4))):
         z, heights = 0.0, []
         for t in range(30):
             z = (0.0 if t == start else GAMMA * lambda_ * z) + float(t in active)
@@ -198,7 +199,7 @@ def draw_truncation(path: Path, *, n_streams: int = 30) -> None:
     for number, (n, errors) in enumerate(errors_by_rank(n_streams).items()):
         middle = np.median(errors, axis=0)
         best = int(middle.argmin())
-        colour = drawing.sequence(number, len(SAMPLES))
+        colour = sequence(number, len(SAMPLES))
         axis.plot(np.arange(1, middle.size + 1), middle, color=colour, label=f"{n:,} samples")
         axis.plot(best + 1, middle[best], "o", color=colour, markersize=7)
     axis.set(

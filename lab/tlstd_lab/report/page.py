@@ -13,9 +13,8 @@ from typing import Any
 
 import tlstd
 from tlstd.errors import InvalidParameterError
-from tlstd.figures import new_figure
+from tlstd_lab.chart import Chart
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict
-from tlstd_lab.drawing import STYLE
 from tlstd_lab.questions import panel
 from tlstd_lab.report import charts, explorer, settings
 from tlstd_lab.report.colours import Palette
@@ -61,7 +60,7 @@ def render(panels: Mapping[str, Shown | None], exploring: dict[str, Any] | None,
     figures: dict[str, Html] = {}
     for name, found in shown.items():
         with blaming_runs(f"panel {name}"):
-            chart = draw(found)
+            chart = found.panel.chart(found.results)
             drawn[name] = charts.data(chart)
             figures[name] = _figure(name, found, chart, palette)
     rows = [(claim, finding, found) for found in shown.values() for claim, finding in found.judged]
@@ -98,16 +97,6 @@ def policy(style: str, script: str) -> str:
 def digest(content: str) -> str:
     """Return the source expression for an inline element with this content."""
     return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
-
-
-def draw(shown: Shown) -> charts.Chart:
-    """Return the chart of a panel."""
-    import matplotlib as mpl
-
-    with mpl.rc_context(STYLE):
-        axes = new_figure(*shown.panel.size).add_subplot()
-        shown.panel.draw(axes, shown.results)
-        return charts.read(axes)
 
 
 def anchor(kind: str, name: str) -> str:
@@ -277,7 +266,7 @@ def _figures(made: Mapping[str, Html], missing: Sequence[str]) -> Html:
     return join(*parts)
 
 
-def _figure(name: str, shown: Shown, chart: charts.Chart, palette: Palette) -> Html:
+def _figure(name: str, shown: Shown, chart: Chart, palette: Palette) -> Html:
     made, scale = shown.panel, shown.results.scale
     title = f"{name}  {made.title}" if _is_printed(name) else made.title
     runs = list(dict.fromkeys(shown.runs))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-from tlstd_lab import drawing
+from tlstd_lab.chart import DASHED, Axis, Chart, Note, Rule, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding
 from tlstd_lab.panel import Panel, Results
 from tlstd_lab.report import explorer
@@ -17,9 +16,6 @@ from tlstd_lab.report.sources import Shown, Sources, gather
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval
 from tlstd_lab.store import Store
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 ROOT = Path(__file__).parents[3]
 BUNDLES = [ROOT / "results" / name for name in ("quick.parquet", "paper.parquet", "explorer.parquet")]
@@ -38,16 +34,14 @@ class Hostile(Panel):
     def runs(self, results: Results) -> list[RunSpec]:
         return [RunSpec("no:task", {"problem": NASTY, "estimator": {NASTY: [1, 2]}}, seed) for seed in range(2)]
 
-    def draw(self, axes: Axes, results: Results) -> None:
+    def chart(self, results: Results) -> Chart:
         errors = results.column(self.runs(results), "rmse")
-        drawing.curve(axes, [1.0, 10.0, 100.0], errors, "line " + NASTY, color="#D55E00", ls="--")
-        drawing.curve(axes, [1.0, 10.0, 100.0], 2.0 * errors, "other", color="#000000", marker="s")
-        axes.axhline(1.5, color="#000000", ls=":")
-        drawing.logarithmic(axes, "xy")
-        axes.set_xlabel("x " + NASTY)
-        axes.set_ylabel("y " + NASTY)
-        axes.text(0.5, 0.5, "text " + NASTY, transform=axes.transAxes)
-        axes.legend()
+        series = [
+            curve([1.0, 10.0, 100.0], errors, "line " + NASTY, "#D55E00", dash=DASHED),
+            curve([1.0, 10.0, 100.0], 2.0 * errors, "other", "#000000", marker="s", rules=(Rule("y", 1.5),)),
+        ]
+        x, y = Axis("x " + NASTY, log=True), Axis("y " + NASTY, log=True)
+        return Chart(series, x, y, notes=(Note("text " + NASTY, 0.5, 2.0),))
 
     def claims(self) -> Sequence[Claim]:
         def judge(results: Results) -> Finding:

@@ -23,8 +23,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 from tlstd_lab.questions import panel
 from tlstd_lab.questions.explorer import settings as explorer
 from tlstd_lab.report import explorer as exploring
-from tlstd_lab.report.charts import number, spread
-from tlstd_lab.report.page import draw, render
+from tlstd_lab.report.charts import above, across, number, spread
+from tlstd_lab.report.page import render
 from tlstd_lab.report.sources import gather
 
 from tests.lab.report.pages import NASTY, PANELS, sources
@@ -322,7 +322,7 @@ def test_the_legend_hides_and_shows_lines(look: Look) -> None:
 def test_values_are_shown_at_the_pointer_and_by_keys(look: Look) -> None:
     shown = gather(sources(), ["bias"])["bias"]
     assert shown is not None
-    chart = draw(shown)
+    chart = shown.panel.chart(shown.results)
     figure = look.one("#figure-bias")
     scrub = figure.find_element(By.CSS_SELECTOR, ".scrub")
     values = figure.find_element(By.CSS_SELECTOR, ".values")
@@ -334,7 +334,7 @@ def test_values_are_shown_at_the_pointer_and_by_keys(look: Look) -> None:
         (places[1], lambda: None),
         (places[-1], lambda: scrub.send_keys(Keys.END)),
         (places[0], lambda: scrub.send_keys(Keys.HOME)),
-        (places[2], lambda: hover(look, figure, chart.across(places[2]))),
+        (places[2], lambda: hover(look, figure, across(chart, places[2]))),
     ]
     for place, act in steps:
         act()
@@ -359,7 +359,7 @@ def hover(look: Look, figure: WebElement, x: float) -> None:
 def test_cases_are_read_one_below_the_other(look: Look) -> None:
     shown = gather(sources(), ["theorem-bound"])["theorem-bound"]
     assert shown is not None
-    chart = draw(shown)
+    chart = shown.panel.chart(shown.results)
     scrub, values = (look.one(f"#figure-theorem-bound {selector}") for selector in (".scrub", ".values"))
     look.show(scrub)
     assert scrub.get_attribute("aria-orientation") == "vertical"
@@ -373,7 +373,7 @@ def test_cases_are_read_one_below_the_other(look: Look) -> None:
         assert values.text.splitlines()[1:] == said
         assert scrub.get_attribute("aria-valuetext") == f"{case}. {'; '.join(said)}"
     height = scrub.size["height"]
-    offset = round((chart.above(chart.y.ticks[2][0]) / 320 - 0.5) * height)
+    offset = round((above(chart, chart.y.ticks[2][0]) / 320 - 0.5) * height)
     ActionChains(look.chrome).move_to_element_with_offset(scrub, 0, offset).perform()
     assert values.find_element(By.CSS_SELECTOR, "p").text == chart.y.ticks[2][1]
 
@@ -620,7 +620,7 @@ def test_all_can_be_reached_with_the_tab_key(look: Look) -> None:
 def test_the_panels_chosen_for_this_are_varied() -> None:
     """Lines with bands, marks, bars, rules, categories: each is on the page that these tests look at."""
     made = gather(sources(), PANELS)
-    drawn = [draw(shown) for shown in made.values() if shown is not None]
+    drawn = [shown.panel.chart(shown.results) for shown in made.values() if shown is not None]
     assert [panel(name).name for name in PANELS] == [shown.panel.name for shown in made.values() if shown is not None]
     assert any(one.marks for chart in drawn for one in chart.series)
     assert any(point.x_low is not None for chart in drawn for one in chart.series for point in one.points)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import LIGHT_GREY, MARKERS, Axis, Chart, Rule, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding, below
 from tlstd_lab.panel import Panel, Results, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import ratio_of_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 RANK = 50
 SIZES = {"smoke": (5, 50), "quick": (5, 20, 50, 150, 500), "paper": (5, 10, 20, 50, 100, 200, 500, 1000)}
@@ -66,18 +63,16 @@ class Buffer(Panel):
         errors = [results.column(self.size_runs(results.scale, line, size), "rmse")[:, -1] for size in sizes]
         return np.array(errors).T / once[:, None]
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw a line for each set of features and λ."""
-        for i, line in enumerate(self.lines):
-            colour = ("#D55E00", "#0072B2", "#009E73")[i]
-            sizes = pick(SIZES, results.scale)
-            drawing.curve(axes, sizes, self.ratios(results, line), line, color=colour, marker=drawing.MARKERS[i])
-        axes.axhline(1.0, color="#000000", lw=0.8, ls=":")
-        axes.axvline(RANK, color="#999999", lw=0.8, ls=":")
-        drawing.logarithmic(axes, "x")
-        axes.set_xlabel("samples folded in at once (dotted: k = r)")
-        axes.set_ylabel("RMSE / RMSE of one cut at the end")
-        axes.legend()
+    def chart(self, results: Results) -> Chart:
+        """Return a line for each set of features and λ."""
+        sizes, colours = pick(SIZES, results.scale), ("#D55E00", "#0072B2", "#009E73")
+        series = [
+            curve(sizes, self.ratios(results, line), line, colour, marker=marker)
+            for line, colour, marker in zip(self.lines, colours, MARKERS, strict=False)
+        ]
+        x = Axis("samples folded in at once (dotted: k = r)", log=True)
+        y = Axis("RMSE / RMSE of one cut at the end")
+        return Chart(series, x, y, (Rule("y", 1.0, "#000000"), Rule("x", RANK, LIGHT_GREY)))
 
     def claims(self) -> Sequence[Claim]:
         """Return that the buffer hardly matters from the rank on."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import SOLID, Axis, Chart, Legend, Mark, curve, sequence
 from tlstd_lab.claims import BEYOND, Claim, Finding, above, below
 from tlstd_lab.panel import Panel, Results, pick, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 CUTOFFS = (1e-1, 10**-1.5, 1e-2, 10**-2.5, 1e-3, 10**-3.5, 1e-4, 10**-4.5, 1e-5, 1e-6, 1e-7, 1e-8, 0.0)
 """Falling; the rules choose among them, or at any singular value."""
@@ -57,34 +54,28 @@ class _Cutoff(Panel):
         runs = self.method_runs(results.scale, method)
         return np.stack([results.column(runs, f"fixed_{i}") for i in range(len(CUTOFFS))], axis=2)
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw the error against the cut-off, one line per number of samples, and the rules' choices."""
-        places = np.array([cutoff or ZERO for cutoff in CUTOFFS])
+    def chart(self, results: Results) -> Chart:
+        """Return the error against the cut-off, one line per number of samples, and the rules' choices."""
+        places = [cutoff or ZERO for cutoff in CUTOFFS]
         lowest, highest = self.limits(results)
-        marks: dict[str, Any] = {"held_out": {"marker": "*", "s": 45}, "noise": {"marker": "x", "s": 22}}
-        for method, dashes in zip(METHODS, ("-", (0, (2, 1.5))), strict=True):
+        series = []
+        for method, dash in zip(METHODS, (SOLID, (2.0, 1.5)), strict=True):
             runs = self.method_runs(results.scale, method)
             errors, samples = self.fixed(results, method), results[runs[0]].columns["samples"]
             for i, count in enumerate(samples):
-                colour = drawing.sequence(i, len(samples) + 1)
-                label = f"{method}, {count:,} samples"
-                drawing.curve(axes, places, errors[:, i], label, color=colour, ls=dashes, marker="", lw=1.0)
-                for rule, style in marks.items():
+                marks = []
+                for rule, marker in (("held_out", "*"), ("noise", "x")):
                     chosen = results.column(runs, f"{rule}_cutoff")[:, i]
-                    place = np.exp(np.log(np.maximum(chosen, ZERO)).mean())
-                    error = min(results.column(runs, rule)[:, i].mean(), 0.96 * highest)
-                    fill = colour if method == "LSTD" or rule == "noise" else "white"
-                    look = {"edgecolors": colour} if rule == "held_out" else {}
-                    axes.scatter([place], [error], zorder=5, linewidths=0.8, c=fill, **(style | look))
-        axes.set_yscale("log")
-        axes.set_ylim(lowest, highest)
-        drawing.logarithmic(axes, "y")
-        axes.set_xscale("log")
-        axes.set_xticks([ZERO, 1e-8, 1e-6, 1e-4, 1e-2, 1e-1], ["0", "10⁻⁸", "10⁻⁶", "10⁻⁴", "10⁻²", "0.1"])
-        axes.minorticks_off()
-        axes.set_xlabel("cut-off; chosen by held-out returns ★, by noise ×")
-        axes.set_ylabel("RMSE")
-        axes.legend(ncols=2, fontsize=5.5, loc="upper center", bbox_to_anchor=(0.5, -0.18))
+                    place = float(np.exp(np.log(np.maximum(chosen, ZERO)).mean()))
+                    error = min(float(results.column(runs, rule)[:, i].mean()), 0.96 * highest)
+                    marks.append(Mark(marker, place, error, hollow=marker == "*" and method != "LSTD"))
+                look = {"dash": dash, "marker": "", "width": 1.0, "marks": marks}
+                label, colour = f"{method}, {count:,} samples", sequence(i, len(samples) + 1)
+                series.append(curve(places, errors[:, i], label, colour, **look))
+        ticks = [(ZERO, "0"), (1e-8, "10⁻⁸"), (1e-6, "10⁻⁶"), (1e-4, "10⁻⁴"), (1e-2, "10⁻²"), (1e-1, "0.1")]
+        x = Axis("cut-off; chosen by held-out returns ★, by noise ×", log=True, ticks=ticks)
+        y = Axis("RMSE", log=True, low=lowest, high=highest)
+        return Chart(series, x, y, legend=Legend("below", 2, 5.5))
 
     def limits(self, results: Results) -> tuple[float, float]:
         """What is drawn of the errors: up to half more than those of the largest cut-off."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import DASHED, DOTTED, SOLID, Axis, Chart, Legend, Rule, curve, sequence
 from tlstd_lab.claims import Claim, Finding, above, below
 from tlstd_lab.panel import Panel, Results, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval, ratio_of_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LAMBDAS = (0.0, 1.0)
 """The paper does not say which: both ends."""
@@ -75,22 +72,19 @@ class _Rank(Panel):
                 wanted += self.rank_runs(scale, lambda_, rank)
         return wanted
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw one line per sample count and λ, and LSTD's errors as horizontal lines."""
-        size = self.scale(results.scale)
+    def chart(self, results: Results) -> Chart:
+        """Return one line per sample count and λ, and LSTD's errors as horizontal lines."""
+        size, series = self.scale(results.scale), []
         ranks, samples = size["ranks"], size["samples"]
-        for lambda_, dashes, marker in zip(LAMBDAS, ("--", "-"), ("s", "o"), strict=True):
+        for lambda_, dash, marker, dots in zip(LAMBDAS, (DASHED, SOLID), "so", ((1.0, 3.0), DOTTED), strict=True):
             errors = np.array([results.column(self.rank_runs(results.scale, lambda_, r), "rmse") for r in ranks])
             lstd = results.column(self.lstd_runs(results.scale, lambda_), "rmse").mean(axis=0)
             for i, count in enumerate(samples):
-                colour = drawing.sequence(i, len(samples) + 1)
-                label = f"{count:,} samples, λ={lambda_:g}"
-                drawing.curve(axes, ranks, errors[:, :, i].T, label, color=colour, ls=dashes, marker=marker)
-                axes.axhline(lstd[i], color=colour, ls=":" if lambda_ else (0, (1, 3)), lw=0.8)
-        drawing.logarithmic(axes, "xy")
-        axes.set_xlabel("rank r")
-        axes.set_ylabel("RMSE (dotted: LSTD)")
-        axes.legend(ncols=2, fontsize=5.5, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+                label, colour = f"{count:,} samples, λ={lambda_:g}", sequence(i, len(samples) + 1)
+                rules = (Rule("y", lstd[i], dash=dots),)
+                series.append(curve(ranks, errors[:, :, i].T, label, colour, dash=dash, marker=marker, rules=rules))
+        y = Axis("RMSE (dotted: LSTD)", log=True)
+        return Chart(series, Axis("rank r", log=True), y, legend=Legend("below", 2, 5.5))
 
     def claims(self) -> Sequence[Claim]:
         """Return what section 5 and the caption say of this panel."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import COLOURS, DASHED, DOTTED, SOLID, Axis, Chart, Legend, curve
 from tlstd_lab.claims import Claim, Finding, above, below
 from tlstd_lab.panel import Panel, Results, best, pick, seeds, specs
 from tlstd_lab.problems import problem
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval, ratio_of_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SMALL, LARGE = 30, 100
 """The ranks that the paper calls too small and large enough."""
@@ -27,6 +24,8 @@ PRINTED = {"lambda_": 0.0, "rcond": 0.01}
 
 LIGHT = "#F0A56E"
 """A light tone of t-LSTD's colour, for the small rank."""
+
+LEGEND = Legend("below", 2, 5.2)
 
 
 class Size(NamedTuple):
@@ -186,28 +185,22 @@ class Curves(Panel):
         ends = {step_size(self.problem, exponents[0]), step_size(self.problem, exponents[-1])}
         return worded(estimator) + (" (end of the grid)" if estimator.get("step_size") in ends else "")
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw the mean curves."""
-        samples = np.array(pick(SIZES, results.scale).samples)
-        same = worded(PRINTED)
-        drawing.curve(
-            axes, samples, self.errors(results, "TD"), f"TD, {self.chosen(results, 'TD')}", color=drawing.COLOURS["TD"]
-        )
-        styles: list[tuple[str | int, str, str, str]] = [
-            ("LSTD", "LSTD", drawing.COLOURS["LSTD"], "D"),
-            (LARGE, f"t-LSTD r={LARGE}", drawing.COLOURS["t-LSTD"], "s"),
+    def chart(self, results: Results) -> Chart:
+        """Return the mean curves."""
+        samples, same = pick(SIZES, results.scale).samples, worded(PRINTED)
+        lines: list[tuple[str | int, str, str, str]] = [
+            ("LSTD", "LSTD", COLOURS["LSTD"], "D"),
+            (LARGE, f"t-LSTD r={LARGE}", COLOURS["t-LSTD"], "s"),
             (SMALL, f"t-LSTD r={SMALL}", LIGHT, "^"),
         ]
-        for method, name, colour, marker in styles:
+        series = [curve(samples, self.errors(results, "TD"), f"TD, {self.chosen(results, 'TD')}", COLOURS["TD"])]
+        for method, name, colour, marker in lines:
             label = f"{name}, {self.chosen(results, method)}"
-            drawing.curve(axes, samples, self.errors(results, method), label, color=colour, marker=marker, ls="--")
-        for method, name, colour, marker in styles:
-            style: dict[str, Any] = {"color": colour, "marker": marker, "ls": ":" if method == "LSTD" else "-"}
-            drawing.curve(axes, samples, self.errors(results, method, printed=True), f"{name}, {same}", **style)
-        drawing.logarithmic(axes, "xy")
-        axes.set_xlabel("samples")
-        axes.set_ylabel("RMSE")
-        _legend(axes)
+            series.append(curve(samples, self.errors(results, method), label, colour, marker=marker, dash=DASHED))
+        for method, name, colour, marker in lines:
+            errors, dash = self.errors(results, method, printed=True), DOTTED if method == "LSTD" else SOLID
+            series.append(curve(samples, errors, f"{name}, {same}", colour, marker=marker, dash=dash))
+        return Chart(series, Axis("samples", log=True), Axis("RMSE", log=True), legend=LEGEND)
 
     def half(self, scale: str) -> int:
         """Index of the last point in the first half of the samples."""
@@ -365,24 +358,22 @@ class CarRBFTime(Panel):
         """Return the timed runs."""
         return by_seed(spec for runs in self.lines(results).values() for spec in runs)
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw mean RMSE against mean CPU time."""
-        t_lstd = drawing.COLOURS["t-LSTD"]
-        styles = {
-            "TD": {"color": drawing.COLOURS["TD"]},
-            "LSTD": {"color": drawing.COLOURS["LSTD"], "marker": "D", "ls": "--"},
-            f"t-LSTD r={LARGE}": {"color": t_lstd, "marker": "s"},
-            f"t-LSTD r={SMALL}": {"color": LIGHT, "marker": "^"},
-            f"t-LSTD r={LARGE}, best": {"color": t_lstd, "marker": "s", "ls": "--"},
+    def chart(self, results: Results) -> Chart:
+        """Return mean RMSE against mean CPU time."""
+        t_lstd = COLOURS["t-LSTD"]
+        looks: dict[str, dict[str, Any]] = {
+            "TD": {"colour": COLOURS["TD"]},
+            "LSTD": {"colour": COLOURS["LSTD"], "marker": "D", "dash": DASHED},
+            f"t-LSTD r={LARGE}": {"colour": t_lstd, "marker": "s"},
+            f"t-LSTD r={SMALL}": {"colour": LIGHT, "marker": "^"},
+            f"t-LSTD r={LARGE}, best": {"colour": t_lstd, "marker": "s", "dash": DASHED},
         }
+        series = []
         for name, runs in self.lines(results).items():
             label = f"{name.removesuffix(', best')}, {worded(runs[0].plain_settings()['estimator'])}"
             seconds = results.column(runs, "seconds").mean(axis=0)
-            drawing.curve(axes, seconds, results.column(runs, "rmse"), label, **styles[name])
-        drawing.logarithmic(axes, "xy")
-        axes.set_xlabel("CPU seconds")
-        axes.set_ylabel("RMSE")
-        _legend(axes)
+            series.append(curve(seconds, results.column(runs, "rmse"), label, **looks[name]))
+        return Chart(series, Axis("CPU seconds", log=True), Axis("RMSE", log=True), legend=LEGEND)
 
     def claims(self) -> Sequence[Claim]:
         """Return what section 5 and the caption say of this panel."""
@@ -509,10 +500,3 @@ def _costs(a: tuple[FloatArray, FloatArray], b: tuple[FloatArray, FloatArray], *
         for name, (s, e) in zip(names, (a, b), strict=True)
     ]
     return f"CPU time and RMSE of all samples: {'; '.join(ends)}"
-
-
-def _legend(axes: Axes) -> None:
-    """Put the legend below the axes, with handles long enough to tell dashes from dots."""
-    axes.legend(
-        ncols=2, fontsize=5.2, loc="upper center", bbox_to_anchor=(0.45, -0.17), columnspacing=1.0, handlelength=3.2
-    )

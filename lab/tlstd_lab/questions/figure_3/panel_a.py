@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import DASH_DOT, DASHED, DOTTED, LIGHT_GREY, SOLID, Axis, Chart, Legend, curve, sequence
 from tlstd_lab.claims import Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Results, pick, seeds
 from tlstd_lab.problems import problem
@@ -26,9 +23,6 @@ from tlstd_lab.questions.figure_3.settings import (
 )
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import interval, ratio_of_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Ranks(Energy):
@@ -61,21 +55,16 @@ class Ranks(Energy):
             wanted += self.short_runs(results.scale, rank, 1) + self.short_runs(results.scale, rank)
         return by_seed(wanted)
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw a line per rank, and the floor."""
-        samples = pick(SIZES, results.scale).samples
-        for number, rank in enumerate((*SMALL_RANKS, *RANKS)):
+    def chart(self, results: Results) -> Chart:
+        """Return a line per rank, and the floor."""
+        samples, series = pick(SIZES, results.scale).samples, []
+        for rank, dash in zip(SMALL_RANKS, (DOTTED, DASHED, DASH_DOT), strict=True):
             errors = results.column(self.rank_runs(results.scale, rank), "rmse")
-            small = rank in SMALL_RANKS
-            colour = "#999999" if small else drawing.sequence(number - len(SMALL_RANKS), len(RANKS) + 1)
-            dashes = {1: ":", 2: "--", 3: "-."}.get(rank, "-")
-            label = f"r={rank}"
-            drawing.curve(axes, np.array(samples), errors, label, color=colour, ls=dashes, marker="" if small else None)
-        self.draw_floor(axes)
-        drawing.logarithmic(axes, "y")
-        axes.set_xlabel("samples")
-        axes.set_ylabel("RMSE")
-        axes.legend(ncols=2, loc="lower left", bbox_to_anchor=(0.0, 0.15))
+            series.append(curve(samples, errors, f"r={rank}", LIGHT_GREY, dash=dash, marker=""))
+        for number, rank in enumerate(RANKS):
+            errors = results.column(self.rank_runs(results.scale, rank), "rmse")
+            series.append(curve(samples, errors, f"r={rank}", sequence(number, len(RANKS) + 1), dash=SOLID, marker=""))
+        return self.with_floor(series, Axis("samples"), Legend("lower left", 2, lift=0.15))
 
     def claims(self) -> Sequence[Claim]:
         """Return what the caption says of this panel."""

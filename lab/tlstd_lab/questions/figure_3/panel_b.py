@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import COLOURS, DASHED, Axis, Chart, Legend, curve
 from tlstd_lab.claims import Claim, Finding, Verdict, below
 from tlstd_lab.panel import Results, best, pick, seeds
 from tlstd_lab.questions.figure_3.settings import (
@@ -32,9 +32,6 @@ from tlstd_lab.questions.figure_3.settings import (
 )
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval, ratio_of_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Methods(Energy):
@@ -92,32 +89,20 @@ class Methods(Energy):
         wanted += [spec for name in VARIANTS for spec in self.variant(results.scale, name)]
         return by_seed(wanted)
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw a line per method, and the floor."""
-        size = pick(SIZES, results.scale)
+    def chart(self, results: Results) -> Chart:
+        """Return a line per method, and the floor."""
+        size, series = pick(SIZES, results.scale), []
         labels = {"iLSTD": f"iLSTD, m={M}", "t-LSTD": "t-LSTD, r=40"}
-        for method, marker in zip((*METHODS, "true-online TD"), ("s", "^", "o", None), strict=True):
+        for method, marker in zip((*METHODS, "true-online TD"), ("s", "^", "o", ""), strict=True):
             samples = size.ilstd_samples if method == "iLSTD" else size.samples
             errors = self._errors(results, method)
             n_diverged = int((errors[:, -1] >= limit()).sum())
-            style = {"ls": "--", "lw": 1.0} if marker is None else {}
-            label, colour = labels.get(method, method), drawing.COLOURS[method]
+            look: dict[str, Any] = {} if marker else {"dash": DASHED, "width": 1.0}
+            look |= {"marker": marker, "every": max(1, len(samples) // 10)}
+            label = labels.get(method, method)
             label += f" ({n_diverged} of {len(errors)} runs diverge)" if n_diverged else ""
-            drawing.curve(
-                axes,
-                np.array(samples),
-                errors,
-                label,
-                color=colour,
-                marker=marker,
-                markevery=max(1, len(samples) // 10),
-                **style,
-            )
-        self.draw_floor(axes)
-        drawing.logarithmic(axes, "y")
-        axes.set_xlabel("samples")
-        axes.set_ylabel("RMSE")
-        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 0.12))
+            series.append(curve(samples, errors, label, COLOURS[method], **look))
+        return self.with_floor(series, Axis("samples"), Legend("lower left", lift=0.12))
 
     def claims(self) -> Sequence[Claim]:
         """Return what the caption and section 5 say of this panel."""

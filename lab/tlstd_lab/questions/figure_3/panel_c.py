@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import COLOURS, DASHED, SOLID, Axis, Chart, Legend, curve
 from tlstd_lab.claims import Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Results, pick, seeds, specs
 from tlstd_lab.questions.figure_3.settings import (
@@ -25,9 +24,6 @@ from tlstd_lab.questions.figure_3.settings import (
 )
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import interval, ratio_of_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Times(Energy):
@@ -63,20 +59,16 @@ class Times(Energy):
         """Return every method at every rate."""
         return by_seed([spec for rate in RATES for method in METHODS for spec in self.rate_runs(results, method, rate)])
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw the methods at the paper's rate and at one that binds."""
-        for rate, dashes in ((25, "-"), (BINDING, "--")):
+    def chart(self, results: Results) -> Chart:
+        """Return the methods at the paper's rate and at one that binds."""
+        series = []
+        for rate, dash in ((RATES[0], SOLID), (BINDING, DASHED)):
             for method, marker in zip(METHODS, ("s", "^", "o"), strict=True):
                 seconds = self._column(results, method, rate, "seconds").mean(axis=0)
-                style = {"color": drawing.COLOURS[method], "ls": dashes, "marker": marker, "markersize": 2.5}
-                label = method if rate == RATES[0] else f"_{method}"  # the same colour again is not named again
-                drawing.curve(axes, seconds, self._column(results, method, rate, "rmse"), label, **style)
-            axes.plot([], [], color="#555555", ls=dashes, label=f"{rate:,} samples/s")
-        self.draw_floor(axes)
-        drawing.logarithmic(axes, "xy")
-        axes.set_xlabel("seconds")
-        axes.set_ylabel("RMSE")
-        axes.legend(ncols=2, loc="lower left", bbox_to_anchor=(0.0, 0.1))
+                look = {"kind": f"{rate:,} samples/s", "dash": dash, "marker": marker, "size": 2.5}
+                errors = self._column(results, method, rate, "rmse")
+                series.append(curve(seconds, errors, method, COLOURS[method], **look))
+        return self.with_floor(series, Axis("seconds", log=True), Legend("lower left", 2, lift=0.1))
 
     def claims(self) -> Sequence[Claim]:
         """Return what the caption and section 5 say of this panel."""

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tlstd.domains.energy_programme import aliasing_floor
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.types import FloatArray
+from tlstd_lab.chart import Axis, Chart, Legend, Note, Rule, Series
 from tlstd_lab.panel import Panel, Results, best, pick, seeds, specs
 from tlstd_lab.problems import problem
 from tlstd_lab.spec import RunSpec
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 RANKS = (5, 20, 40, 60)
 SMALL_RANKS = (1, 2, 3)
@@ -216,8 +214,8 @@ class Energy(Panel):
         """Return the RMSE of each run (runs, points), up to :func:`limit`."""
         return np.minimum(results.column(runs, "rmse"), limit())
 
-    def draw_floor(self, axes: Axes) -> None:
-        """Draw the least error that these features allow."""
-        axes.axhline(floor(), color="#777777", ls=":", lw=1.0)
-        place = axes.get_yaxis_transform()
-        axes.text(0.99, 1.03 * floor(), "floor of time-blind features", fontsize=6, ha="right", transform=place)
+    def with_floor(self, series: Sequence[Series], x: Axis, legend: Legend) -> Chart:
+        """Return the chart of errors against x, with the least error that these features allow."""
+        rule = Rule("y", floor(), "#777777", width=1.0)
+        note = Note("floor of time-blind features", 0.99, 1.03 * floor(), "end")
+        return Chart(series, x, Axis("RMSE", log=True), (rule,), (note,), legend)

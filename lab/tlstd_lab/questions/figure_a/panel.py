@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tlstd.diagnostics import effective_rank
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import DASHED, SOLID, Axis, Chart, Legend, Rule, curve
 from tlstd_lab.claims import Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Panel, Results, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LAMBDAS = (0.0, 0.9)
 """The paper does not say which."""
@@ -69,24 +66,21 @@ class _Values(_Figure):
         wanted: list[dict[str, Any]] = [TILES, RBFS] if self.features == TILES else [self.features]
         return [spec for f in wanted for lambda_ in LAMBDAS for spec in self.spectra(results.scale, f, lambda_)]
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw σ_i/σ_1, the paper's cut-off, and the number that holds 95% of the weight."""
-        for lambda_, colour, dashes in zip(LAMBDAS, COLOURS, ("-", "--"), strict=True):
+    def chart(self, results: Results) -> Chart:
+        """Return σ_i/σ_1, the paper's cut-off, and the number that holds 95% of the weight."""
+        series = []
+        for lambda_, colour, dash in zip(LAMBDAS, COLOURS, (SOLID, DASHED), strict=True):
             sigma = self.sigma(results, self.features, lambda_)
             number = float(counts(sigma).mean())
             index = np.arange(1, sigma.shape[1] + 1)
             with np.errstate(divide="ignore"):
                 share = np.where(sigma > 0.0, sigma / sigma[:, :1], np.nan)
             drawn = np.isfinite(share).all(axis=0)
+            look: dict[str, Any] = {"dash": dash, "marker": "", "rules": (Rule("x", number, dash=dash, width=0.7),)}
             label = f"λ={lambda_:g}: 95% in the first {number:.0f}"
-            drawing.curve(axes, index[drawn], share[:, drawn], label, color=colour, ls=dashes, marker="")
-            axes.axvline(number, color=colour, ls=dashes, lw=0.7)
-        axes.axhline(0.01, color="#555555", ls=":", lw=0.8)
-        axes.set_yscale("log")
-        axes.set_ylim(1e-7, 2.0)
-        axes.set_xlabel("i")
-        axes.set_ylabel("$σ_i/σ_1$ (dotted: 0.01)")
-        axes.legend(loc="upper right")
+            series.append(curve(index[drawn], share[:, drawn], label, colour, **look))
+        y = Axis("σᵢ/σ₁ (dotted: 0.01)", log=True, low=1e-7, high=2.0)
+        return Chart(series, Axis("i"), y, (Rule("y", 0.01),), legend=Legend("upper right"))
 
     def claims(self) -> Sequence[Claim]:
         """Return what section 5 and the appendices say of this panel."""
@@ -146,6 +140,10 @@ class _Counts(_Figure):
     quantity: ClassVar[str]
     range_of: ClassVar[str]
     """The quantity in words."""
+    label: ClassVar[str]
+    """Of the lower axis."""
+    all_ticks: ClassVar[bool] = False
+    """Whether every value has a tick."""
     values: ClassVar[dict[str, tuple[float, ...]]]
 
     def counted(self, results: Results, lambda_: float) -> FloatArray:
@@ -162,16 +160,16 @@ class _Counts(_Figure):
             for spec in self.spectra(results.scale, {self.quantity: value}, lambda_)
         ]
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw the numbers against the quantity."""
-        values = np.array(pick(self.values, results.scale))
-        for lambda_, colour, dashes in zip(LAMBDAS, COLOURS, ("-", "--"), strict=True):
-            counted = self.counted(results, lambda_)
-            drawing.curve(axes, values, counted, f"λ={lambda_:g}", color=colour, ls=dashes)
-        axes.set_ylim(bottom=0.0)
-        axes.set_xlim(left=0.0)
-        axes.set_ylabel("singular values for 95%")
-        axes.legend()
+    def chart(self, results: Results) -> Chart:
+        """Return the numbers against the quantity."""
+        values = pick(self.values, results.scale)
+        series = [
+            curve(values, self.counted(results, lambda_), f"λ={lambda_:g}", colour, dash=dash)
+            for lambda_, colour, dash in zip(LAMBDAS, COLOURS, (SOLID, DASHED), strict=True)
+        ]
+        ticks = [(value, f"{value:g}") for value in values] if self.all_ticks else []
+        x = Axis(self.label, low=0.0, ticks=ticks)
+        return Chart(series, x, Axis("singular values for 95%", low=0.0))
 
     def judged(
         self, results: Results, statistic: Callable[[FloatArray], float], decide: Callable[[Interval], Verdict]
@@ -210,17 +208,13 @@ class _Counts(_Figure):
 class _Tilings(_Counts):
     quantity = "tilings"
     range_of = "numbers of tilings"
+    label = "tilings of 10×10 tiles"
+    all_ticks = True
     values: ClassVar[dict[str, tuple[float, ...]]] = {
         "smoke": (1, 2, 4),
         "quick": (1, 2, 5, 10, 15, 20),
         "paper": (1, 2, 5, 10, 15, 20, 30),
     }
-
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw the numbers against the number of tilings."""
-        super().draw(axes, results)
-        axes.set_xticks(pick(self.values, results.scale))
-        axes.set_xlabel("tilings of 10×10 tiles")
 
     def claims(self) -> Sequence[Claim]:
         """Return what appendix A says of this panel."""
@@ -243,16 +237,12 @@ class _Tilings(_Counts):
 class _Widths(_Counts):
     quantity = "width"
     range_of = "widths of RBFs"
+    label = "width of the RBFs (fraction of the range)"
     values: ClassVar[dict[str, tuple[float, ...]]] = {
         "smoke": (0.05, 0.1, 0.2, 0.4),
         "quick": (0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4),
         "paper": (0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5),
     }
-
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw the numbers against the width."""
-        super().draw(axes, results)
-        axes.set_xlabel("width of the RBFs (fraction of the range)")
 
     def claims(self) -> Sequence[Claim]:
         """Return what appendix A says of this panel."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import COLOURS, DASHED, SOLID, Axis, Chart, Dash, curve
 from tlstd_lab.claims import Claim, Finding, below
 from tlstd_lab.panel import Panel, Results, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Line(NamedTuple):
@@ -25,14 +22,14 @@ class Line(NamedTuple):
     colour: str
     each: bool
     """Whether it is read at every step."""
-    dashes: str
+    dash: Dash
 
 
 LINES: dict[str, Line] = {
-    "t-LSTD": Line("t-LSTD, read once", "t-LSTD", False, "-"),
-    "t-LSTD, each": Line("t-LSTD, read at every step", "t-LSTD", True, "--"),
-    "iLSTD": Line("iLSTD, read once", "iLSTD", False, "-"),
-    "iLSTD, each": Line("iLSTD, read at every step", "iLSTD", True, "--"),
+    "t-LSTD": Line("t-LSTD, read once", "t-LSTD", False, SOLID),
+    "t-LSTD, each": Line("t-LSTD, read at every step", "t-LSTD", True, DASHED),
+    "iLSTD": Line("iLSTD, read once", "iLSTD", False, SOLID),
+    "iLSTD, each": Line("iLSTD, read at every step", "iLSTD", True, DASHED),
 }
 
 
@@ -86,19 +83,22 @@ class RunTimes(Panel):
         columns = [results.column(self.line_runs(results.scale, line, n), "seconds")[:, 0] for n in numbers]
         return np.stack(columns, axis=1)
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw seconds against r or m."""
-        numbers = np.array(self.scale(results.scale)["numbers"])
-        for name, line in LINES.items():
-            marker = "o" if name.startswith("t") else "^"
-            colour = drawing.COLOURS[line.colour]
-            drawing.curve(
-                axes, numbers, self.times(results, name), line.label, color=colour, ls=line.dashes, marker=marker
+    def chart(self, results: Results) -> Chart:
+        """Return seconds against r or m."""
+        size = self.scale(results.scale)
+        series = [
+            curve(
+                size["numbers"],
+                self.times(results, name),
+                line.label,
+                COLOURS[line.colour],
+                dash=line.dash,
+                marker="o" if line.colour == "t-LSTD" else "^",
             )
-        drawing.logarithmic(axes, "xy")
-        axes.set_xlabel("r (t-LSTD) or m (iLSTD)")
-        axes.set_ylabel(f"seconds per {self.scale(results.scale)['steps']} steps")
-        axes.legend()
+            for name, line in LINES.items()
+        ]
+        y = Axis(f"seconds per {size['steps']} steps", log=True)
+        return Chart(series, Axis("r (t-LSTD) or m (iLSTD)", log=True), y)
 
     def claims(self) -> Sequence[Claim]:
         """Return what appendix B says of this panel."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import COLOURS, Axis, Chart, Legend, Series, cases, points
 from tlstd_lab.claims import BEYOND, Claim, Finding, below
 from tlstd_lab.panel import Panel, Results, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, mean_band, ratio_of_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LAMBDAS = (1.0, 0.9, 0.0)
 SAMPLES = {"smoke": 300, "quick": 5000, "paper": 5000}
@@ -75,22 +72,20 @@ class _Open(Panel):
         """Return the last error of each run."""
         return results.column(self.method_runs(results.scale, setting, lambda_, rank), "rmse")[:, -1]
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw a row per setting and λ, a marker per method with its interval."""
+    def chart(self, results: Results) -> Chart:
+        """Return a row per setting and λ, a marker per method with its interval."""
         rows = [(setting, lambda_) for setting in self.settings for lambda_ in LAMBDAS]
         places = [number + 0.6 * (number // len(LAMBDAS)) for number in range(len(rows))]
-        colours = (drawing.COLOURS["LSTD"], "#F0A56E", drawing.COLOURS["t-LSTD"])
+        colours, series = (COLOURS["LSTD"], "#F0A56E", COLOURS["t-LSTD"]), []
         for rank, colour, marker in zip(self.methods(results.scale), colours, ("D", "^", "s"), strict=True):
             bands = [mean_band(self.errors(results, s, x, rank)[:, None]) for s, x in rows]
             middle, low, high = np.array([[part[0] for part in band] for band in bands]).T
             label = "LSTD" if rank is None else f"t-LSTD r={rank}"
-            axes.plot(middle, places, ls="", marker=marker, color=colour, label=label, markersize=4)
-            axes.hlines(places, low, high, color=colour, lw=1.0)
-        drawing.logarithmic(axes, "x")
-        axes.set_yticks(places, labels=[f"{s.words}, λ={x:g}" if x == LAMBDAS[0] else f"λ={x:g}" for s, x in rows])
-        axes.invert_yaxis()
-        axes.set_xlabel(f"RMSE after {pick(SAMPLES, results.scale):,} samples")
-        axes.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.3, -0.16), columnspacing=1.0)
+            found = points(middle, places, x_low=low, x_high=high)
+            series.append(Series(label, colour, found, marker=marker, size=4.0, joined=False, width=1.0))
+        words = [f"{s.words}, λ={x:g}" if x == LAMBDAS[0] else f"λ={x:g}" for s, x in rows]
+        x = Axis(f"RMSE after {pick(SAMPLES, results.scale):,} samples", log=True)
+        return Chart(series, x, cases(places, words), legend=Legend("below", 3))
 
     def claims(self) -> Sequence[Claim]:
         """Return whether the paper's statements on the rank hold under every setting, and under any."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tlstd_lab import drawing
+from tlstd_lab.chart import DASHED, Axis, Chart, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding, above
 from tlstd_lab.panel import Panel, Results, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import ratio_of_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SAMPLES = {"smoke": (50, 100), "quick": (50, 100, 200, 400, 1000), "paper": (50, 100, 200, 400, 1000)}
 RUNS = {"smoke": 1, "quick": 3, "paper": 5}
@@ -24,10 +21,10 @@ FORMS: dict[str, dict[str, bool]] = {
     "corrected, k=1": {"as_printed": False, "mini_batch": False},
 }
 LOOK: dict[str, dict[str, Any]] = {
-    "printed, k=r": {"color": "#E69F00", "marker": "s"},
-    "printed, k=1": {"color": "#D55E00", "marker": "^"},
-    "corrected, k=r": {"color": "#56B4E9", "marker": "o"},
-    "corrected, k=1": {"color": "#009E73", "marker": "D", "ls": "--"},
+    "printed, k=r": {"colour": "#E69F00", "marker": "s"},
+    "printed, k=1": {"colour": "#D55E00", "marker": "^"},
+    "corrected, k=r": {"colour": "#56B4E9", "marker": "o"},
+    "corrected, k=1": {"colour": "#009E73", "marker": "D", "dash": DASHED},
 }
 
 
@@ -51,15 +48,14 @@ class Printed(Panel):
         """Return all forms."""
         return [spec for form in FORMS for spec in self.form_runs(results.scale, form)]
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw errors against samples."""
-        for form in FORMS:
-            errors = results.column(self.form_runs(results.scale, form), "rmse")
-            drawing.curve(axes, pick(SAMPLES, results.scale), errors, form, **LOOK[form])
-        drawing.logarithmic(axes, "xy")
-        axes.set_xlabel("samples")
-        axes.set_ylabel("RMSE")
-        axes.legend()
+    def chart(self, results: Results) -> Chart:
+        """Return errors against samples."""
+        samples = pick(SAMPLES, results.scale)
+        series = [
+            curve(samples, results.column(self.form_runs(results.scale, form), "rmse"), form, **LOOK[form])
+            for form in FORMS
+        ]
+        return Chart(series, Axis("samples", log=True), Axis("RMSE", log=True))
 
     def claims(self) -> Sequence[Claim]:
         """Return that the corrections matter."""

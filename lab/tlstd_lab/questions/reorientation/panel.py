@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import DASHED, DOTTED, SOLID, Axis, Chart, Legend, Rule, curve
 from tlstd_lab.claims import Claim, Finding, Verdict, below
 from tlstd_lab.panel import Panel, Results, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 RANK = 50
 BETA = 1e-3
@@ -55,24 +51,23 @@ class Reorientation(Panel):
         """Distance over the least possible, (runs, points)."""
         return results.column(self.kind_runs(results.scale, kind, beta, changes=changes), "ratio")
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw a line per features and β."""
+    def chart(self, results: Results) -> Chart:
+        """Return a line per features and β."""
+        lines = (
+            ("1/t", None, True, SOLID, 1.2),
+            (f"β={BETA:g}", BETA, True, DASHED, 1.2),
+            ("1/t, no change", None, False, DOTTED, 0.9),
+        )
+        series = []
         for kind, (_, colour) in KINDS.items():
-            for beta, dashes, words in ((None, "-", "1/t"), (BETA, "--", f"β={BETA:g}")):
-                runs = self.kind_runs(results.scale, kind, beta)
-                samples, ratios = results[runs[0]].columns["samples"], self.ratios(results, kind, beta)
-                drawing.curve(axes, samples, ratios, f"{kind}, {words}", color=colour, ls=dashes, marker="")
-            runs = self.kind_runs(results.scale, kind, None, changes=False)
-            samples, ratios = results[runs[0]].columns["samples"], self.ratios(results, kind, None, changes=False)
-            label = f"{kind}, 1/t, no change"
-            drawing.curve(axes, samples, ratios, label, color=colour, ls=":", marker="", lw=0.9)
+            for words, beta, changes, dash, width in lines:
+                runs = self.kind_runs(results.scale, kind, beta, changes=changes)
+                samples, ratios = results[runs[0]].columns["samples"], results.column(runs, "ratio")
+                look = {"dash": dash, "marker": "", "width": width}
+                series.append(curve(samples, ratios, f"{kind}, {words}", colour, **look))
         change = self.kind_runs(results.scale, "tiles", None)[0].settings["change_at"]
-        axes.axvline(change, color="#777777", lw=0.8)
-        axes.set_ylim(bottom=0.98)
-        axes.locator_params(axis="x", nbins=5)
-        axes.set_xlabel("samples")
-        axes.set_ylabel("distance over the least possible")
-        axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.17))
+        y = Axis("distance over the least possible", low=0.98)
+        return Chart(series, Axis("samples"), y, (Rule("x", change, "#777777", SOLID),), legend=Legend("below", 2))
 
     def claims(self) -> Sequence[Claim]:
         """Return what section 6 supposes."""

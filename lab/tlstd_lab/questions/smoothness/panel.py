@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from tlstd_lab import drawing
+from tlstd_lab.chart import COLOURS, Axis, Chart, Legend, Series, points
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Panel, Results, best, pick, seeds, specs
 from tlstd_lab.problems import problem
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, bootstrap, ratio_of_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 ORDER: tuple[Verdict, ...] = ("reproduced", "partly", "not")
 """From the best verdict to the worst."""
@@ -26,16 +23,16 @@ ALPHAS = (0.03, 0.1, 0.3, 1.0)
 SMOOTHER = ("long buffer", "long, read rarely", "averaged", "damped", "cut-off 0.01", "ATD")
 """What may be smoother than plain t-LSTD."""
 LOOKS: dict[str, tuple[str, str]] = {
-    "TD": (drawing.COLOURS["TD"], "^"),
-    "iLSTD": (drawing.COLOURS["iLSTD"], "v"),
-    "LSTD": (drawing.COLOURS["LSTD"], "s"),
-    PLAIN: (drawing.COLOURS["t-LSTD"], "o"),
+    "TD": (COLOURS["TD"], "^"),
+    "iLSTD": (COLOURS["iLSTD"], "v"),
+    "LSTD": (COLOURS["LSTD"], "s"),
+    PLAIN: (COLOURS["t-LSTD"], "o"),
     "long buffer": ("#8c2d04", "D"),
     "long, read rarely": ("#8c2d04", "P"),
     "averaged": ("#009E73", "X"),
     "damped": ("#b8a100", "<"),
     "cut-off 0.01": ("#56B4E9", ">"),
-    "ATD": (drawing.COLOURS["ATD"], "p"),
+    "ATD": (COLOURS["ATD"], "p"),
 }
 """Colour and marker."""
 
@@ -101,30 +98,19 @@ class _Smoothness(Panel):
         """Return all methods and variants."""
         return [spec for method in self.methods for spec in self.method_runs(results, method)]
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw the error against the change per step, with intervals over runs for both."""
+    def chart(self, results: Results) -> Chart:
+        """Return the error against the change per step, with intervals over runs for both."""
+        series = []
         for method in self.methods:
             runs = self.method_runs(results, method)
             x, y = (
                 bootstrap(lambda some: some.mean(), results.column(runs, name)[:, 0]) for name in ("change", "rmse")
             )
             colour, marker = LOOKS[method]
-            axes.errorbar(
-                [float(x[0])],
-                [float(y[0])],
-                xerr=[[float(x[0] - x[1])], [float(x[2] - x[0])]],
-                yerr=[[float(y[0] - y[1])], [float(y[2] - y[0])]],
-                color=colour,
-                marker=marker,
-                markersize=5,
-                ls="",
-                lw=0.8,
-                label=method,
-            )
-        drawing.logarithmic(axes, "x")
-        axes.set_xlabel("change of the predictions per step (relative)")
-        axes.set_ylabel("RMSE")
-        axes.legend(ncols=3, fontsize=5.8, loc="upper center", bbox_to_anchor=(0.5, -0.18))
+            found = points(x[0], y[0], *y[1:], *x[1:])
+            series.append(Series(method, colour, found, marker=marker, size=5.0, joined=False, width=0.8))
+        x_axis = Axis("change of the predictions per step (relative)", log=True)
+        return Chart(series, x_axis, Axis("RMSE"), legend=Legend("below", 3, 5.8))
 
     def claims(self) -> Sequence[Claim]:
         """Return what the results decide."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import DASHED, SOLID, Axis, Chart, Legend, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding, below
 from tlstd_lab.panel import Panel, Results, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import ratio_of_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 PAIRS: tuple[tuple[float, float | None], ...] = ((0.0, None), (0.0, 1.0), (0.9, None), (0.9, 1.0), (1.0, None))
 """λ of the equations and of the subspace; None if they are the same."""
@@ -56,20 +53,18 @@ class _Subspace(Panel):
         wanted = [spec for pair in PAIRS for rank in ranks for spec in self.pair_runs(results.scale, pair, rank)]
         return sorted(wanted, key=lambda spec: spec.seed)
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw error against rank: one colour per λ, dashed with its own subspaces."""
-        ranks = pick(self.ranks, results.scale)
+    def chart(self, results: Results) -> Chart:
+        """Return error against rank: one colour per λ, dashed with its own subspaces."""
+        ranks, series = pick(self.ranks, results.scale), []
         for pair in PAIRS:
             lambda_, subspace = pair
             errors = np.array([self.errors(results, pair, rank) for rank in ranks]).T
             own = subspace is None and lambda_ < 1.0
             label = f"λ={lambda_:g}" + (", own subspace" if own else "" if subspace is None else ", subspace of λ=1")
             colour = {0.0: "#0072B2", 0.9: "#D55E00", 1.0: "#000000"}[lambda_]
-            drawing.curve(axes, ranks, errors, label, color=colour, ls="--" if own else "-", marker="s" if own else "o")
-        drawing.logarithmic(axes, "xy")
-        axes.set_xlabel("rank r")
-        axes.set_ylabel("RMSE")
-        axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.17))
+            look = {"dash": DASHED if own else SOLID, "marker": "s" if own else "o"}
+            series.append(curve(ranks, errors, label, colour, **look))
+        return Chart(series, Axis("rank r", log=True), Axis("RMSE", log=True), legend=Legend("below", 2))
 
     def claims(self) -> Sequence[Claim]:
         """Return whether the subspace of λ=1 helps."""

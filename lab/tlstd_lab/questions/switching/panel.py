@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import COLOURS, MARKERS, Axis, Chart, Rule, curve, sequence
 from tlstd_lab.claims import Claim, Finding, below
 from tlstd_lab.panel import Panel, Results, best, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import ratio_of_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 PROBLEM, RANK, LAMBDA = "car-tiles", 30, 1.0
 SAMPLES = {
@@ -101,16 +98,14 @@ class Bias(_Switching):
             spec for method in self.methods for spec in self.method_runs(results.scale, self.chosen(results, method))
         ]
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw errors against samples."""
-        for i, method in enumerate(self.methods):
-            errors = self.errors(results, self.chosen(results, method))
-            style = {"color": drawing.COLOURS[method], "marker": drawing.MARKERS[i]}
-            drawing.curve(axes, np.array(pick(SAMPLES, results.scale)), errors, method, **style)
-        drawing.logarithmic(axes, "xy")
-        axes.set_xlabel("samples")
-        axes.set_ylabel("RMSE")
-        axes.legend()
+    def chart(self, results: Results) -> Chart:
+        """Return errors against samples."""
+        samples = pick(SAMPLES, results.scale)
+        series = [
+            curve(samples, self.errors(results, self.chosen(results, method)), method, COLOURS[method], marker=marker)
+            for method, marker in zip(self.methods, MARKERS, strict=False)
+        ]
+        return Chart(series, Axis("samples", log=True), Axis("RMSE", log=True))
 
     def claims(self) -> Sequence[Claim]:
         """Return whether the bias goes, and whether it pays before that."""
@@ -158,24 +153,19 @@ class Switch(_Switching):
         shown = [spec for estimator in estimators for spec in self.method_runs(results.scale, estimator)]
         return shown + [spec for e in switches for spec in self.method_runs(results.scale, e, tuning=True)]
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw one line per time at which the error is measured; TD alone is dotted."""
+    def chart(self, results: Results) -> Chart:
+        """Return one line per time at which the error is measured; TD alone is dotted."""
         step, switches = self.chosen_step(results), pick(SWITCHES, results.scale)
-        samples = pick(SAMPLES, results.scale)
+        samples, series = pick(SAMPLES, results.scale), []
         curves = np.array([self.errors(results, handover(step, after)) for after in switches])  # (switch, run, time)
         alone = self.errors(results, self.chosen(results, "TD")).mean(axis=0)
         shown = list(range(len(samples)))[:: 2 if len(samples) > 4 else 1]
         for i, point in enumerate(shown):
-            colour = drawing.sequence(i, len(shown) + 1)
-            label = f"after {samples[point]:,} samples"
-            drawing.curve(
-                axes, np.array(switches), curves[:, :, point].T, label, color=colour, marker=drawing.MARKERS[i]
-            )
-            axes.axhline(alone[point], color=colour, ls=":", lw=0.9)
-        drawing.logarithmic(axes, "xy")
-        axes.set_xlabel("handed over after (samples)")
-        axes.set_ylabel("RMSE (dotted: TD alone)")
-        axes.legend()
+            label, colour = f"after {samples[point]:,} samples", sequence(i, len(shown) + 1)
+            rules = (Rule("y", alone[point], width=0.9),)
+            series.append(curve(switches, curves[:, :, point].T, label, colour, marker=MARKERS[i], rules=rules))
+        y = Axis("RMSE (dotted: TD alone)", log=True)
+        return Chart(series, Axis("handed over after (samples)", log=True), y)
 
     def claims(self) -> Sequence[Claim]:
         """Return whether there is a time to switch that pays."""

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import DASH_DOT, DASHED, SOLID, Axis, Chart, Dash, Legend, Mark, Rule, Series, cases, points
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Panel, Results, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval, ratio_of_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 FAMILIES = (
     "Garnet",
@@ -56,24 +52,20 @@ class Bound(Panel):
         """Return a column of each run; runs differ in length."""
         return [results[spec].columns[name] for spec in self.family_runs(results.scale, family)]
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw medians and ranges, a row per family."""
-        places = np.arange(len(FAMILIES), dtype=np.float64)
-        styles = (("norm", "stated, with norms", "#D55E00", "o"), ("ours", "ours, from p and C", "#009E73", "s"))
-        for (name, label, colour, marker), shift in zip(styles, (-0.15, 0.15), strict=True):
+    def chart(self, results: Results) -> Chart:
+        """Return medians and ranges, a row per family."""
+        places, series = np.arange(len(FAMILIES), dtype=np.float64), []
+        lines = (("norm", "stated, with norms", "#D55E00", "o"), ("ours", "ours, from p and C", "#009E73", "s"))
+        for (name, label, colour, marker), shift in zip(lines, (-0.15, 0.15), strict=True):
             quantiles = []
             for family in FAMILIES:
                 ratios = np.concatenate(self.column(results, family, name))
                 quantiles.append(np.quantile(ratios[np.isfinite(ratios)], (0.05, 0.5, 0.95)))
             low, middle, high = np.array(quantiles).T
-            axes.plot(middle, places + shift, ls="", marker=marker, color=colour, label=label, markersize=4)
-            axes.hlines(places + shift, low, high, color=colour, lw=1.0)
-        axes.axvline(1.0, color="#777777", ls=":", lw=1.0)
-        drawing.logarithmic(axes, "x")
-        axes.set_yticks(places, labels=list(FAMILIES))
-        axes.invert_yaxis()
-        axes.set_xlabel("bound / error")
-        axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.3, -0.17))
+            found = points(middle, places + shift, x_low=low, x_high=high)
+            series.append(Series(label, colour, found, marker=marker, size=4.0, joined=False, width=1.0))
+        x, y = Axis("bound / error", log=True), cases(places, list(FAMILIES))
+        return Chart(series, x, y, (Rule("x", 1.0, "#777777", width=1.0),), legend=Legend("below", 2))
 
     def claims(self) -> Sequence[Claim]:
         """Return what Theorem 1 says, and what we say instead."""
@@ -163,12 +155,12 @@ class Bound(Panel):
 
 ORACLE = "walk with RBFs, λ=1"
 SAMPLES = (300, 30_000)
-LINES = {
-    "error": ("error", "#000000", "-"),
-    "noise part": ("noise part of it", "#E69F00", "-."),
-    "bias part": ("bias part of it", "#0072B2", "--"),
-    "stated": ("stated bound", "#CC79A7", "-"),
-    "ours": ("our bound", "#009E73", "-"),
+LINES: dict[str, tuple[str, str, Dash]] = {
+    "error": ("error", "#000000", SOLID),
+    "noise part": ("noise part of it", "#E69F00", DASH_DOT),
+    "bias part": ("bias part of it", "#0072B2", DASHED),
+    "stated": ("stated bound", "#CC79A7", SOLID),
+    "ours": ("our bound", "#009E73", SOLID),
 }
 
 
@@ -200,21 +192,18 @@ class TradeOff(Panel):
         wanted = [spec for count in SAMPLES for spec in self.stream_runs(results.scale, count)]
         return wanted + [spec for process in ("cycle", "walk") for spec in self.epsilon_runs(results.scale, process)]
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw the medians for few samples, the smallest error and the smallest bounds marked."""
-        runs = self.stream_runs(results.scale, SAMPLES[0])
+    def chart(self, results: Results) -> Chart:
+        """Return the medians for few samples, the smallest error and the smallest bounds marked."""
+        runs, series = self.stream_runs(results.scale, SAMPLES[0]), []
         ranks = results[runs[0]].columns["rank"]
-        for name, (label, colour, dashes) in LINES.items():
+        for name, (label, colour, dash) in LINES.items():
             values = np.median(results.column(runs, name), axis=0)
             shown = np.isfinite(values) & (values > 1e-3) & (values < 1e4)
-            axes.plot(ranks[shown], values[shown], ls=dashes, color=colour, label=label)
-            if name in ("error", "stated", "ours"):
-                lowest = int(np.argmin(values))
-                axes.plot(ranks[lowest], values[lowest], ls="", marker="o", markersize=5, color=colour)
-        drawing.logarithmic(axes, "y")
-        axes.set_xlabel("rank r (points: smallest)")
-        axes.set_ylabel("‖w − w*‖")
-        axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.17))
+            lowest = int(np.argmin(values))
+            marks = [Mark("o", ranks[lowest], values[lowest])] if name in ("error", "stated", "ours") else []
+            series.append(Series(label, colour, points(ranks[shown], values[shown]), dash=dash, marks=marks))
+        x, y = Axis("rank r (points: smallest)"), Axis("‖w − w*‖", log=True)
+        return Chart(series, x, y, legend=Legend("below", 2))
 
     def claims(self) -> Sequence[Claim]:
         """Return what section 3 says of the rank, and of ε(t)."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab import drawing
+from tlstd_lab.chart import COLOURS, DASHED, Axis, Chart, Legend, Rule, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Panel, Results, best, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import ratio_of_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 ORDER: tuple[Verdict, ...] = ("reproduced", "partly", "not")
 """From the best verdict to the worst."""
@@ -72,28 +69,23 @@ class _Tracking(Panel):
             wanted += self.averaged(results.scale, method) + self.forgetting(results, method)
         return wanted
 
-    def draw(self, axes: Axes, results: Results) -> None:
-        """Draw the errors against the current truth; the change is where the line stands."""
-        samples = results[self.averaged(results.scale, "LSTD")[0]].columns["samples"]
+    def chart(self, results: Results) -> Chart:
+        """Return the errors against the current truth; the change is where the line stands."""
+        samples, series = results[self.averaged(results.scale, "LSTD")[0]].columns["samples"], []
         for method, marker in zip(METHODS, ("s", "o"), strict=True):
-            colour = drawing.COLOURS[method]
-            runs = self.forgetting(results, method)
+            colour, runs = COLOURS[method], self.forgetting(results, method)
             beta = runs[0].plain_settings()["estimator"]["beta"]
             errors = results.column(self.averaged(results.scale, method), "rmse")
-            drawing.curve(axes, samples, errors, f"{method}, 1/t", color=colour, ls="--", marker=marker, mfc="white")
-            drawing.curve(
-                axes, samples, results.column(runs, "rmse"), f"{method}, β={beta:g}", color=colour, marker=marker
-            )
+            look = {"dash": DASHED, "marker": marker, "hollow": True}
+            series.append(curve(samples, errors, f"{method}, 1/t", colour, **look))
+            errors = results.column(runs, "rmse")
+            series.append(curve(samples, errors, f"{method}, β={beta:g}", colour, marker=marker))
         runs = self.forgetting(results, "TD")
-        alpha = runs[0].plain_settings()["estimator"]["step_size"]
-        label = f"TD, α={alpha:g}/‖x‖²"
-        drawing.curve(axes, samples, results.column(runs, "rmse"), label, color=drawing.COLOURS["TD"], marker="^")
-        axes.axvline(self.settings(results.scale, {})["half"], color="#555555", ls=":", lw=0.8)
-        drawing.logarithmic(axes, "y")
-        axes.locator_params(axis="x", nbins=5)
-        axes.set_xlabel("samples (the change: dotted)")
-        axes.set_ylabel("RMSE against current values")
-        axes.legend(ncols=3, fontsize=5.8, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+        label = f"TD, α={runs[0].plain_settings()['estimator']['step_size']:g}/‖x‖²"
+        series.append(curve(samples, results.column(runs, "rmse"), label, COLOURS["TD"], marker="^"))
+        x, y = Axis("samples (the change: dotted)"), Axis("RMSE against current values", log=True)
+        change = Rule("x", self.settings(results.scale, {})["half"])
+        return Chart(series, x, y, (change,), legend=Legend("below", 3, 5.8))
 
     def claims(self) -> Sequence[Claim]:
         """Return what the results decide."""
