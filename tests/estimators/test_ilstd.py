@@ -25,14 +25,15 @@ from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 
 def literal(steps: Transitions, lambda_: float, step_size: StepSize, m: int) -> tuple[FloatArray, FloatArray]:
     """w and μ by a dense loop, one line per equation."""
-    return literally(steps, lambda_, step_size, m)[:2]
+    w, mu, _, _ = literally(steps, lambda_, step_size, m)
+    return w, mu
 
 
 def literally(
     steps: Transitions, lambda_: float, step_size: StepSize, m: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The same, and the summed A."""
-    n = steps.n_features
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """The same, the summed A, and the value of each x_next right after its step."""
+    n, values = steps.n_features, []
     A, mu, w, z = np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros(n)
     for t, alpha in zip(steps, as_schedule(step_size).values(1, len(steps)), strict=True):
         x, x_next = dense(t.x), dense(t.x_next)
@@ -46,7 +47,8 @@ def literally(
             step = alpha * mu[j]
             w[j] += step
             mu -= step * A[:, j]
-    return w, mu, A
+        values.append(x_next @ w)
+    return w, mu, A, np.array(values)
 
 
 def assert_same(found: FloatArray, expected: FloatArray, tolerance: float = 1e-10) -> None:
@@ -100,6 +102,19 @@ class TestAgainstTheDenseLoop:
             model.update_many(steps)
             assert_same(model.weights, w)
             assert_same(residual(model), mu)
+
+    @pytest.mark.parametrize("kind", STREAMS)
+    def test_values_after_each_step(self, kind: str) -> None:
+        """Also those of final observations, and with features that no x has brought yet."""
+        steps = random_transitions(np.random.default_rng(len(kind)), n_features=50, n_steps=80, **STREAMS[kind])
+        for step_size in SCHEDULES.values():
+            model = ILSTD(50, step_size=step_size, lambda_=0.5, coordinates_per_step=3)
+            silent = copy.deepcopy(model)
+            values = np.concatenate([model.update_and_predict(steps[:30]), model.update_and_predict(steps[30:])])
+            silent.update_many(steps)
+            assert_same(values, literally(steps, 0.5, step_size, 3)[3])
+            assert_array_equal(model.weights, silent.weights)
+            assert_array_equal(residual(model), residual(silent))
 
     @pytest.mark.parametrize("seed", range(6))
     def test_ties(self, seed: int) -> None:
@@ -169,11 +184,27 @@ class TestNotedSteps:
         assert model.n_seen > SMALL
         assert restarts > 0
         assert not_written > 0
-        w, mu, A = literally(steps, lambda_, self.OPTIONS["step_size"], 7)
+        w, mu, A, _ = literally(steps, lambda_, self.OPTIONS["step_size"], 7)
         assert_same(model.weights, w)
         assert_same(residual(model), mu)
         ids, found, _ = model.system()
         assert_same(found, A[np.ix_(ids, ids)], 1e-12)
+
+    def test_values_after_each_step(self) -> None:
+        """Where the loop comes back for pages and for room in the history."""
+        steps = wandering(3, 400)
+        model, silent, in_turn = self.model(), self.model(), self.model()
+        values = model.update_and_predict(steps)
+        silent.update_many(steps)
+        expected = []
+        for t in steps:
+            in_turn.update(t)
+            expected.append(in_turn.predict(t.x_next))
+        assert model.n_seen > SMALL
+        assert_same(values, np.array(expected), 1e-13)
+        for other in (silent, in_turn):
+            assert_array_equal(model.weights, other.weights)
+            assert_array_equal(residual(model), residual(other))
 
     def test_however_the_stream_is_cut(self) -> None:
         """Bit by bit: when columns are caught up with depends on the steps alone."""

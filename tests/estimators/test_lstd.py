@@ -81,6 +81,28 @@ class TestAgainstTheDenseLoop:
             model.update_many(steps)
             assert_weights(model, scipy.linalg.solve(A + epsilon / 150 * np.eye(10), b))
 
+    @KINDS
+    def test_recursive_values_after_each_step(self, kind: str) -> None:
+        options = stream_options(kind)
+        steps = random_transitions(np.random.default_rng(8), n_features=10, n_steps=120, **options)
+        n_targets = options.get("n_targets", 1)
+        for epsilon in (1e-6, 0.5):
+            expected = np.zeros((120, n_targets))
+            for t in range(120):
+                A, b = batch_lstd(steps[: t + 1], 0.7)
+                expected[t] = dense(steps[t].x_next) @ scipy.linalg.solve(A + epsilon / (t + 1) * np.eye(10), b)
+            model, silent = (
+                LSTD(10, lambda_=0.7, solver="recursive", initial_diagonal=epsilon, n_targets=n_targets)
+                for _ in range(2)
+            )
+            values = np.concatenate([model.update_and_predict(steps[:50]), model.update_and_predict(steps[50:])])
+            close = np.abs(values.reshape(expected.shape) - expected).max(axis=1) < 1e-9 * np.abs(expected).max()
+            # with ε alone on the diagonal A is close to singular until every feature was seen
+            assert close[30:].all()
+            assert epsilon < 0.5 or close.all()
+            silent.update_many(steps)
+            assert_array_equal(model.weights, silent.weights)
+
     @LAMBDAS
     @pytest.mark.parametrize("density", [0.3, 1.0])
     @pytest.mark.parametrize("beta", [0.1, 0.9, 0.999999])

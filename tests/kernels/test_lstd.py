@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tlstd.kernels import lstd as kernels
 from tlstd.kernels.sparse import dense_to_csr
+from tlstd.linalg.recursive_inverse import ACCURACY, LIMITS, dgemv
 from tlstd.types import FloatArray, IntArray
 
 
@@ -193,3 +194,108 @@ class TestResidual:
     def test_nothing(self) -> None:
         assert kernels.residual(np.eye(3), np.zeros((0, 2)), np.zeros((0, 2)), 0, np.empty((0, 2))) == 0.0
         assert kernels.residual(np.zeros((2, 2)), np.zeros((2, 1)), np.zeros((2, 1)), 2, np.empty((2, 1))) == 0.0
+
+
+class TestBackwardError:
+    ROUNDING = 1e-14
+
+    def error(self, A: FloatArray, w: FloatArray, b: FloatArray) -> tuple[float, FloatArray]:
+        rest = np.empty_like(w)
+        return kernels.backward_error(dgemv(), A, w, b, rest, self.ROUNDING), rest
+
+    @pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
+    def test_against_the_formula(self, n: int) -> None:
+        """A is the corner of a larger matrix."""
+        rng = np.random.default_rng(n)
+        A, w, b = rng.standard_normal((n + 3, n + 3)), rng.standard_normal((2, n)), rng.standard_normal((n, 2))
+        error, rest = self.error(A, w, b)
+        expected = b - A[:n, :n] @ w.T
+        assert_allclose(rest.T, expected, rtol=1e-13, atol=1e-14)
+        assert_allclose(error, (np.abs(expected) / (np.abs(b) + np.abs(A[:n, :n]) @ np.abs(w.T))).max(), rtol=1e-12)
+
+    def test_of_a_solution(self) -> None:
+        rng = np.random.default_rng(0)
+        A, w = rng.standard_normal((9, 9)), rng.standard_normal((2, 9))
+        b = A @ w.T
+        assert self.error(A, w, b)[0] < self.ROUNDING
+        w[1, 4] *= 1.0 + 1e-9
+        assert 1e-12 < self.error(A, w, b)[0] < 1e-8
+
+    def test_products_that_cancel(self) -> None:
+        """|A w| is far below |A| |w| in the first row, which is solved to rounding all the same."""
+        A, w, b = np.array([[1e10, -1e10], [0.0, 1.0]]), np.array([[1.0, 1.0 + 2e-16]]), np.array([[0.0], [1.0]])
+        assert self.error(A, w, b)[0] < self.ROUNDING
+
+    def test_a_row_that_is_not_solved_counts_however_small(self) -> None:
+        A, w, b = np.diag([1.0, 1e-200]), np.array([[1.0, 0.0]]), np.array([[1.0], [1e-200]])
+        assert self.error(A, w, b)[0] == 1.0
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_not_finite(self, bad: float) -> None:
+        assert self.error(np.eye(3), np.array([[1.0, bad, 1.0]]), np.ones((3, 1)))[0] == np.inf
+
+
+class TestRefine:
+    def refined(self, damage: float) -> tuple[bool, float]:
+        """Whether a solution by an inverse with an error of ``damage`` is sound, and its error."""
+        rng = np.random.default_rng(3)
+        A, b = rng.standard_normal((8, 8)) + 4.0 * np.eye(8), rng.standard_normal((8, 2))
+        P = np.linalg.inv(A)
+        P[2] *= 1.0 + damage
+        w, rest = (P @ b).T.copy(), np.empty((2, 8))
+        sound = kernels.refine(dgemv(), A, P, b, w, rest, np.empty(8), ACCURACY)
+        assert not sound or np.abs(rest.T - (b - A @ w.T)).max() < 1e-14 * np.abs(b).max()
+        return sound, float(np.abs(w.T - np.linalg.solve(A, b)).max())
+
+    @pytest.mark.parametrize("damage", [0.0, 1e-12, 1e-6, 1e-3])
+    def test_brings_the_digits_back(self, damage: float) -> None:
+        sound, error = self.refined(damage)
+        assert sound
+        assert error < 1e-13
+
+    @pytest.mark.parametrize("damage", [0.7, 10.0, np.nan])
+    def test_no_inverse(self, damage: float) -> None:
+        assert not self.refined(damage)[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("beta", [0.0, 0.05])
+@pytest.mark.parametrize("replacing", [False, True])
+def test_recursive_run(seed: int, beta: float, replacing: bool) -> None:
+    """Against a dense loop; A and P are the corner of larger matrices, and final observations have unknown features."""
+    rng = np.random.default_rng(seed)
+    n, m, N = 7, 2, 60
+    X, X_next = (rng.standard_normal((N, n)) * (rng.random((N, n)) < 0.5) for _ in range(2))
+    rewards, rhos = rng.standard_normal((N, m)), rng.uniform(0.5, 1.5, N)
+    discounts, fades = rng.choice([0.0, 0.9], N, p=[0.2, 0.8]), rhos * rng.choice([0.0, 0.6], N, p=[0.2, 0.8])
+    matrices = np.zeros((n + 2, n + 2)), np.zeros((n + 2, n + 2))
+    matrices[0][:n, :n] = matrices[1][:n, :n] = np.eye(n)
+    b, z, scale, progress, values = np.zeros((n, m)), np.zeros(n), np.ones(1), np.array([5, 1]), np.zeros((N, m))
+    x, x_next = dense_to_csr(X, np.arange(N)), dense_to_csr(X_next, np.arange(N))
+    final = np.repeat(discounts == 0.0, np.diff(x_next[0])) & (x_next[1] == 3)
+    x_next[1][final] = -1
+
+    A, expected_b, expected_z = np.eye(n), np.zeros((n, m)), np.zeros(n)
+    expected = np.zeros((N, m))
+    for t in range(N):
+        expected_z = fades[t] * expected_z
+        if replacing:
+            expected_z[X[t] != 0.0] = 0.0
+        expected_z += rhos[t] * X[t]
+        A = (1.0 - beta) * A + (beta or 1.0) * np.outer(expected_z, X[t] - discounts[t] * X_next[t])
+        expected_b = (1.0 - beta) * expected_b + (beta or 1.0) * np.outer(expected_z, rewards[t])
+        known = X_next[t] * ((np.arange(n) != 3) | (discounts[t] != 0.0))
+        expected[t] = known @ np.linalg.solve(A, expected_b)
+
+    columns, system = (rewards, discounts, fades, rhos), (*matrices, b, z, progress, scale)
+    result = kernels.recursive_run(dgemv(), x, x_next, columns, system, beta, replacing, LIMITS, ACCURACY, values)
+    assert result == (N, True)
+    assert progress[1] == 1
+    assert progress[0] == 5 + N
+    assert_allclose(values, expected, rtol=1e-9, atol=1e-10 * np.abs(expected).max())
+    assert_allclose(matrices[0][:n, :n] * scale, A, rtol=1e-11, atol=1e-12)
+    assert_allclose(b * scale, expected_b, rtol=1e-11, atol=1e-12)
+    assert_allclose(z, expected_z, rtol=1e-13, atol=1e-14)
+    assert_allclose(matrices[1][:n, :n] / scale, np.linalg.inv(A), rtol=1e-8, atol=1e-9)
+    assert not matrices[0][n:].any()
+    assert not matrices[0][:, n:].any()

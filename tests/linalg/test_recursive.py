@@ -4,20 +4,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.helpers import batch_lstd, dense, random_transitions
 from tlstd.errors import CapacityError
+from tlstd.kernels import lstd as kernels
 from tlstd.linalg.batch import Batch
-from tlstd.linalg.recursive_inverse import RecursiveInverse
+from tlstd.linalg.recursive_inverse import LIMITS, RecursiveInverse, dgemv
 from tlstd.linalg.recursive_system import RecursiveSystem
 from tlstd.types import FloatArray, Transition, Transitions
 
 
 def add(inverse: RecursiveInverse, z: FloatArray, d: FloatArray, weight: float) -> None:
     """A += weight · z dᵀ, with no right-hand side."""
-    beside = np.zeros((z.size, 1)), np.zeros(1), np.ones(1)
-    inverse.update(np.zeros(z.size), z, d, weight, *beside, 1.0)
+    matrices = inverse._A, inverse._P, np.zeros((z.size, 1))
+    difference, products = (d, np.flatnonzero(d), d[d != 0.0]), (np.empty(z.size), np.empty(z.size))
+    kernels.recursive_step(dgemv(), *matrices, z, difference, np.zeros(1), weight, products, LIMITS, inverse.progress)
 
 
 class TestInverse:
@@ -62,7 +64,7 @@ class TestInverse:
         inverse.grow(4, 1.0)
         add(inverse, rng.standard_normal(4), rng.standard_normal(4), 1.0)
         A, b = inverse.A.copy(), rng.standard_normal((4, 1))
-        inverse.rescale(1e-50, np.zeros((4, 1)), np.ones(1))
+        kernels.recursive_rescale(inverse._A, inverse._P, np.zeros((4, 1)), 1e-50, np.ones(1))
         assert_allclose(inverse.A, 1e-50 * A)
         assert_allclose(inverse.solve(1e-50 * b, 1e-8), np.linalg.solve(A, b), rtol=1e-10)
 
@@ -205,6 +207,46 @@ class TestSystem:
         for _ in range(100):
             s.append(Batch.from_transition(Transition([1.0], 1.0, [0.0], discount=1.0, trace_discount=0.0)))
         assert_allclose(s.solve(1e-4), [[102.0 / 101.0]], rtol=1e-12)
+
+    def test_values_where_the_recursion_has_no_answer(self) -> None:
+        """The same feature: A = 0, 1, 2 - 1, 1 + 1 after the steps, b = 1, 2, 3, 4; a terminal step has a value too."""
+        x, x_next = np.ones((4, 1)), np.array([[2.0], [3.0], [2.0], [5.0]])
+        discounts = np.array([1.0, 0.0, 0.5, 0.0])
+        steps = Transitions(x, np.ones(4), x_next, discounts=discounts, trace_discounts=np.zeros(4))
+        s, values = system(1, lambda_=0.0), np.full((4, 1), np.nan)
+        s.append(Batch.from_transitions(steps), values, 1e-4)
+        assert_allclose(values[:, 0], [0.0, 3.0 * 2.0 / 1.0, 2.0 * 3.0 / 1.0, 5.0 * 4.0 / 2.0], rtol=1e-14)
+        assert s.inverse.healthy
+
+    def test_samples_without_features(self) -> None:
+        s, values = system(3), np.full((2, 1), np.nan)
+        nothing = np.zeros((2, 3))
+        steps = Transitions(nothing, np.ones(2), nothing, discounts=np.ones(2), trace_discounts=np.ones(2))
+        s.append(Batch.from_transitions(steps), values, 1e-4)
+        assert s.n_samples == 2
+        assert_allclose(values, 0.0)
+
+    def test_long_batches_are_cut_so_that_they_can_be_interrupted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """At most so many entries of A at once; the same to the bit."""
+        steps = random_transitions(np.random.default_rng(4), n_features=9, n_steps=300, density=0.4, sparse=True)
+        whole, cut = system(9), system(9)
+        values, cut_values = np.zeros((300, 1)), np.zeros((300, 1))
+        whole.append(Batch.from_transitions(steps), values, 1e-4)
+        monkeypatch.setattr("tlstd.linalg.recursive_system._WORK", 7 * 19**2)
+        lengths, follow = [], cut.inverse.follow
+
+        def noted(*arguments: Any, **options: Any) -> tuple[int, bool]:
+            done, solved = follow(*arguments, **options)
+            lengths.append(done)
+            return done, solved
+
+        monkeypatch.setattr(cut.inverse, "follow", noted)
+        cut.append(Batch.from_transitions(steps), cut_values, 1e-4)
+        assert sum(lengths) == 300
+        assert max(lengths) == 7
+        assert_allclose(cut_values, values, rtol=1e-10, atol=1e-11 * np.abs(values).max())
+        for a, b in ((whole.inverse.A, cut.inverse.A), (whole.inverse.P, cut.inverse.P), (whole.b, cut.b)):
+            assert_array_equal(a, b)
 
     @pytest.mark.long
     @pytest.mark.parametrize("beta", [0.01, 0.9])

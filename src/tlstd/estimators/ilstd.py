@@ -146,6 +146,13 @@ class ILSTD(SteppingEstimator):
         self._w = w
 
     def _learn(self, batch: Batch) -> None:
+        self._run(batch, np.zeros((0, 1)))
+
+    def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
+        self._run(batch, values)
+
+    def _run(self, batch: Batch, values: FloatArray) -> None:
+        """Learn; the value of each x_next after its step goes to ``values``, if that has rows."""
         # what may still be refused comes first: a step size, then the memory
         alphas = self.step_size.values(self.n_updates + 1, len(batch))
         x, x_next = self._make_room(batch)
@@ -169,6 +176,7 @@ class ILSTD(SteppingEstimator):
                 self._history.arrays,
                 self._moved,
                 work,
+                values,
             )
             if why != kernels.DONE:
                 n_x, n_next = (int(v[0][step + 1] - v[0][step]) for v in (x, x_next))

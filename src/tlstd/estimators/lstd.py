@@ -142,6 +142,12 @@ class LSTD(LinearEstimator):
     def _learn(self, batch: Batch) -> None:
         self._system.append(batch)
 
+    def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
+        if isinstance(self._system, RecursiveSystem):
+            self._system.append(batch, values, self.rcond)
+        else:
+            super()._learn_and_predict(batch, values)
+
     def _solve(self) -> tuple[IntArray, FloatArray]:
         ids = self._system.seen.ids.copy()
         if isinstance(self._system, RecursiveSystem):

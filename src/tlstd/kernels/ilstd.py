@@ -388,7 +388,7 @@ def descend(w, residual, ids, count, matrix, history, gather, moved, now, moves,
 
 
 @kernel
-def run(first, x, x_next, columns, n_coordinates, trace, residual, w, ids, matrix, history, moved, work):
+def run(first, x, x_next, columns, n_coordinates, trace, residual, w, ids, matrix, history, moved, work, values):
     """iLSTD(λ) over transitions, in place: A += z dᵀ, μ += z (r - dᵀw), then :func:`descend`.
 
     The history is kept once more than SMALL rows are known and has at most n²/32 entries, n rows known: a tenth of what
@@ -410,6 +410,7 @@ def run(first, x, x_next, columns, n_coordinates, trace, residual, w, ids, matri
     history : see :class:`tlstd.linalg.step_history.StepHistory`
     moved : (n,), the step at which each coordinate was moved last
     work : (difference's, catch_up's, descend's, (steps learned, rows so far))
+    values : (N, 1), where the value of each x_next right after its step is written, or (0, 1)
 
     Returns
     -------
@@ -475,4 +476,9 @@ def run(first, x, x_next, columns, n_coordinates, trace, residual, w, ids, matri
                 mu[b, k] += error * z[b, k]
             _refresh(mu, mu_bits, largest, largest_bits, b)
         descend(w, residual, ids, count, matrix, history, gather, moved, now, moves, alphas[t], n_coordinates)
+        if values.size:
+            value = 0.0
+            for e in range(n_rows.size):
+                value += n_vals[e] * w[n_rows[e]]
+            values[t, 0] = value
     return discounts.size, DONE

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from tlstd.kernels.jit import kernel
 
@@ -136,20 +142,76 @@ def subtract_outer(P, u, v, n, factor):
                 P[i, j] -= scaled * v[j]
 
 
-@kernel
-def recursive_step(A, P, b, z, new_z, d, rewards, weight, Pz, dP, factor, largest, progress, scale, new_scale):
-    """One sample of the recursion, in place and all at once: A += ω z dᵀ, P -= factor · Pz dP, b += ω z rᵀ, z.
+def _multiply(typing_context, gemv, transposed, M, n, v, out):
+    """out = M[:n, :n] v, or vᵀ M[:n, :n] if ``transposed``, by the BLAS function dgemv at the address ``gemv``.
 
-    ``progress`` has the number of samples and whether P is followed. It is not if ``factor`` is NaN, and no longer if a
-    diagonal entry of P comes up to ``largest``.
+    M is in C's order, so for BLAS, which reads it by columns, it is the other way round. n > 0.
+    """
+
+    def generate(context, builder, signature, arguments):
+        address, transposed, M, n, v, out = arguments
+        integer, real, pointer = ir.IntType(64), ir.DoubleType(), ir.IntType(8).as_pointer()
+
+        def at(value):
+            return builder.bitcast(cgutils.alloca_once_value(builder, value), pointer)
+
+        def array(position, value):
+            return context.make_array(signature.args[position])(context, builder, value)
+
+        def start(position, value):
+            return builder.bitcast(array(position, value).data, pointer)
+
+        _, row_length = cgutils.unpack_tuple(builder, array(2, M).shape)
+        plain, turned = ir.Constant(integer, ord("T")), ir.Constant(integer, ord("N"))
+        how, one, zero = builder.select(transposed, turned, plain), ir.Constant(real, 1.0), ir.Constant(real, 0.0)
+        size, step = at(n), at(ir.Constant(integer, 1))  # 64 bits, of which BLAS reads 32 or all
+        operands = start(2, M), at(row_length), start(4, v), step, at(zero), start(5, out), step
+        function = builder.inttoptr(address, ir.FunctionType(ir.VoidType(), [pointer] * 11).as_pointer())
+        builder.call(function, [at(how), size, size, at(one), *operands])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.boolean, M, types.int64, v, out), generate
+
+
+multiply: Any = intrinsic(_multiply)
+
+
+@kernel
+def recursive_step(gemv, A, P, b, z, difference, rewards, weight, products, limits, progress):
+    """One sample of the recursion, in place: A += ω z dᵀ, b += ω z rᵀ and P -= factor · Pz dP; returns the factor.
+
+    Parameters
+    ----------
+    gemv : address of dgemv
+    difference : (d (n,), rows and values of its non-zeros, in any order)
+    products : (Pz, dP), written
+    limits : (least size of 1 + ω dᵀPz relative to its terms, size of P's diagonal at which P is given up)
+    progress : (samples, whether P is followed)
+        P is followed no longer if the formula has no answer (then the factor is NaN) or a diagonal entry is too large.
     """
     n = z.size
+    d, d_rows, d_vals = difference
+    Pz, dP = products
+    factor = np.nan
+    if progress[1]:
+        change = 0.0
+        if n > 0:
+            multiply(gemv, False, P, n, z, Pz)
+            multiply(gemv, True, P, n, d, dP)
+            change = weight * np.dot(d, Pz)
+        denominator = 1.0 + change
+        if abs(denominator) > limits[0] * max(1.0, abs(change)):
+            factor = weight / denominator
+    few = 4 * d_rows.size < n
     for i in range(n):
-        z[i] = new_z[i]
         scaled = weight * z[i]
         if scaled != 0.0:
-            for j in range(n):
-                A[i, j] += scaled * d[j]
+            if few:
+                for e in range(d_rows.size):
+                    A[i, d_rows[e]] += scaled * d_vals[e]
+            else:
+                for j in range(n):
+                    A[i, j] += scaled * d[j]
         for c in range(rewards.size):
             b[i, c] += scaled * rewards[c]
     if progress[1]:
@@ -158,10 +220,10 @@ def recursive_step(A, P, b, z, new_z, d, rewards, weight, Pz, dP, factor, larges
             subtract_outer(P, Pz, dP, n, factor)
             progress[1] = 1
             for i in range(n):
-                if not abs(P[i, i]) < largest:
+                if not abs(P[i, i]) < limits[1]:
                     progress[1] = 0
     progress[0] += 1
-    scale[0] = new_scale
+    return factor
 
 
 @kernel
@@ -175,6 +237,148 @@ def recursive_rescale(A, P, b, factor, scale):
         for c in range(b.shape[1]):
             b[i, c] *= factor
     scale[0] = 1.0
+
+
+@kernel
+def recursive_run(gemv, x, x_next, columns, system, beta, replacing, limits, accuracy, values):
+    """The recursion over transitions, in place, with the value of each x_next right after its step.
+
+    While P is followed, so is w: w += factor (r - dᵀw) Pz. Of A w = b then only the residual is computed, and a value
+    is xᵀw + (xᵀP)(b - A w), which takes P's rows of the active features; w is mended (:func:`refine`) when its residual
+    is more than rounding. O(n²) per transition.
+
+    Parameters
+    ----------
+    gemv : address of dgemv
+    x, x_next : (indptr, rows, vals)
+        Sparse vectors in row coordinates, one per transition. Rows of an x_next that is not bootstrapped from may be
+        negative: features without a weight.
+    columns : (rewards (N, m), discounts, ρ_t γ_t λ, rhos)
+    system : (A, P, b (n, m), z (n,), (samples, whether P is followed), scale (1,))
+    beta : weight of a new sample, or 0 if all weigh the same
+    limits : see :func:`recursive_step`
+    accuracy : see :func:`refine`
+    values : (N, m), or (0, m) if they are not wanted
+
+    Returns
+    -------
+    How many transitions were learned from, and whether the last of them has its value: where P has no answer, it has
+    not, and it is the last.
+    """
+    rewards, discounts, fades, rhos = columns
+    A, P, b, z, progress, scale = system
+    n, m = b.shape
+    n_w = n if values.size else 0
+    d, scratch, Pz, dP = np.zeros(n), np.zeros(n), np.empty(n), np.empty(n)
+    d_rows, d_vals = np.empty(n, dtype=np.int64), np.empty(n)
+    w, rest = np.zeros((m, n_w)), np.zeros((m, n_w))
+    if n_w > 0 and progress[1]:
+        for c in range(m):
+            rest[c] = b[:, c]
+            multiply(gemv, False, P, n, rest[c], w[c])
+    for t in range(discounts.size):
+        x_rows, x_vals = x[1][x[0][t] : x[0][t + 1]], x[2][x[0][t] : x[0][t + 1]]
+        n_rows, n_vals = x_next[1][x_next[0][t] : x_next[0][t + 1]], x_next[2][x_next[0][t] : x_next[0][t + 1]]
+        for i in range(n):
+            z[i] *= fades[t]
+        for e in range(x_rows.size):
+            if replacing:
+                z[x_rows[e]] = 0.0
+            z[x_rows[e]] += rhos[t] * x_vals[e]
+        for i in range(n):
+            if abs(z[i]) < 1e-300:
+                z[i] = 0.0
+        n_d = difference(x_rows, x_vals, n_rows, n_vals, discounts[t], scratch, d_rows, d_vals)
+        rows, vals = d_rows[:n_d], d_vals[:n_d]
+        for e in range(n_d):
+            d[rows[e]] = vals[e]
+        weight = new_scale = 1.0
+        if beta > 0.0:
+            new_scale = scale[0] * (1.0 - beta)
+            if new_scale < 1e-50:
+                recursive_rescale(A, P, b, scale[0], scale)
+                new_scale = 1.0 - beta
+            weight = beta / new_scale
+        factor = recursive_step(gemv, A, P, b, z, (d, rows, vals), rewards[t], weight, (Pz, dP), limits, progress)
+        scale[0] = new_scale
+        for e in range(n_d):
+            d[rows[e]] = 0.0
+        if values.size:
+            if not progress[1]:
+                return t + 1, False
+            for c in range(m):
+                error = rewards[t, c]
+                for e in range(n_d):
+                    error -= vals[e] * w[c, rows[e]]
+                error *= factor
+                for i in range(n_w):
+                    w[c, i] += error * Pz[i]
+            if n_w > 0 and not refine(gemv, A, P, b, w, rest, Pz, accuracy):
+                return t + 1, False
+            for c in range(m):
+                value = 0.0
+                for e in range(n_rows.size):
+                    row = n_rows[e]
+                    if row >= 0:
+                        value += n_vals[e] * (w[c, row] + np.dot(P[row, :n], rest[c]))
+                values[t, c] = value
+    return discounts.size, True
+
+
+@kernel
+def refine(gemv, A, P, b, w, rest, scratch, accuracy):
+    """w += P (b - A w), in place, until w solves A w = b to rounding or stops to improve; returns whether it is sound.
+
+    Parameters
+    ----------
+    gemv : address of dgemv
+    b : (n, m)
+    w, rest : (m, n), the solution so far, and written: b - A w
+    scratch : (n,)
+    accuracy : (what counts as rounding, what is no solution any more, number of tries)
+        Of the error of :func:`backward_error`.
+    """
+    rounding, worn_out, n_tries = accuracy
+    error = backward_error(gemv, A, w, b, rest, rounding)
+    for _ in range(n_tries):
+        if error < rounding:
+            break
+        for c in range(w.shape[0]):
+            multiply(gemv, False, P, w.shape[1], rest[c], scratch)
+            for i in range(w.shape[1]):
+                w[c, i] += scratch[i]
+        last = error
+        error = backward_error(gemv, A, w, b, rest, rounding)
+        if not error < 0.5 * last:
+            break
+    return error < worn_out
+
+
+@kernel
+def backward_error(gemv, A, w, b, rest, rounding):
+    """rest = b - A w for w (m, n); returns an upper bound of its largest entry relative to |b| + |A| |w|.
+
+    |A| |w| is computed only in rows where |A w|, which is less, does not show that the entry is below ``rounding``.
+    The result is infinite if anything is not finite.
+    """
+    m, n = w.shape
+    worst = 0.0
+    for c in range(m):
+        multiply(gemv, False, A, n, w[c], rest[c])
+        for i in range(n):
+            product = rest[c, i]
+            total = b[i, c] - product
+            rest[c, i] = total
+            size = abs(b[i, c]) + abs(product)
+            if not abs(total) < rounding * size:
+                size = abs(b[i, c])
+                for j in range(n):
+                    size += abs(A[i, j] * w[c, j])
+            if not size < np.inf:
+                return np.inf
+            if size > 0.0:
+                worst = max(worst, abs(total) / size)
+    return worst
 
 
 @kernel

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
+from numba.extending import get_cython_function_address
 
 from tlstd.container import Saved, State
 from tlstd.kernels import lstd as kernels
+from tlstd.linalg.batch import CSRArrays
 from tlstd.linalg.svd import EPS, solve_truncated
 from tlstd.types import FloatArray, IntArray
 
@@ -22,6 +26,18 @@ WORN_OUT = 1e-10
 """Relative residual of a mended solution from which P is given up."""
 
 MAX_REFINEMENTS = 5
+
+LIMITS = SMALLEST_DENOMINATOR, LARGEST_ENTRY
+"""Of :func:`tlstd.kernels.lstd.recursive_step`."""
+
+ACCURACY = 64.0 * EPS, WORN_OUT, MAX_REFINEMENTS
+"""Of :func:`tlstd.kernels.lstd.refine`."""
+
+
+@cache
+def dgemv() -> int:
+    """Address of the BLAS function that SciPy offers to compiled code."""
+    return int(get_cython_function_address("scipy.linalg.cython_blas", "dgemv"))
 
 
 class RecursiveInverse:
@@ -73,37 +89,25 @@ class RecursiveInverse:
         P[new, new] = scale / self.initial_diagonal
         self.__dict__.update(_A=A, _P=P, n=n)
 
-    def rescale(self, factor: float, b: FloatArray, scale: FloatArray) -> None:
-        """Multiply A and b by ``factor``, in place; ``scale`` becomes 1."""
-        kernels.recursive_rescale(self._A, self._P, b, factor, scale)
-
-    def update(
+    def follow(
         self,
-        z: FloatArray,
-        new_z: FloatArray,
-        d: FloatArray,
-        weight: float,
+        x: CSRArrays,
+        x_next: CSRArrays,
+        columns: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
         b: FloatArray,
-        rewards: FloatArray,
+        z: FloatArray,
         scale: FloatArray,
-        new_scale: float,
-    ) -> None:
-        """A += weight · z dᵀ and b += weight · z rᵀ for z = ``new_z``; z and scale become the new ones.
-
-        In place, and all of it or nothing.
-        """
-        factor, Pz, dP = np.nan, d, d
-        if self.healthy:
-            with np.errstate(over="ignore", invalid="ignore"):
-                Pz, dP = self.P @ new_z, d @ self.P
-                change = float(weight * (d @ Pz))
-            denominator = 1.0 + change
-            if abs(denominator) > SMALLEST_DENOMINATOR * max(1.0, abs(change)):
-                factor = weight / denominator
-        kernels.recursive_step(
-            *(self._A, self._P, b, z, new_z, d, rewards, weight),
-            *(Pz, dP, factor, LARGEST_ENTRY, self.progress, scale, new_scale),
+        *,
+        beta: float | None,
+        replacing: bool,
+        values: FloatArray,
+    ) -> tuple[int, bool]:
+        """Learn from transitions in row coordinates, in place: see :func:`tlstd.kernels.lstd.recursive_run`."""
+        done, solved = kernels.recursive_run(
+            *(dgemv(), x, x_next, columns, (self._A, self._P, b, z, self.progress, scale)),
+            *(beta or 0.0, replacing, LIMITS, ACCURACY, values),
         )
+        return int(done), bool(solved)
 
     def solve(self, b: FloatArray, rcond: float) -> FloatArray:
         """A⁻¹ b, (n, m). A suspended recursion is resumed if A allows, else A is solved with the cut-off ``rcond``."""

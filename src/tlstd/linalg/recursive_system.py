@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlstd.container import Saved, State
-from tlstd.linalg.batch import Batch
+from tlstd.kernels.sparse import picked_entries
+from tlstd.linalg.batch import Batch, CSRArrays, entries, row_arrays
 from tlstd.linalg.normal_system import check_memory
 from tlstd.linalg.recursive_inverse import RecursiveInverse
 from tlstd.linalg.seen import SeenFeatures
-from tlstd.types import FloatArray
+from tlstd.types import FloatArray, IntArray
+
+_WORK = 1 << 26  # entries of A, one for each sample, after which the loop comes back so that it can be interrupted
 
 
 class RecursiveSystem:
@@ -51,27 +55,59 @@ class RecursiveSystem:
         """Raise :class:`CapacityError` if the batch would make the system too large."""
         check_memory(self.seen.count_with(batch.ids()), 2, self.memory_limit)
 
-    def append(self, batch: Batch) -> None:
-        """Add a checked batch, sample by sample. O(n²) each."""
-        (x_indptr, x_ids, x_vals), rows, (n_indptr, n_ids, n_vals), next_rows = batch.sparse()
-        for t, (row, next_row) in enumerate(zip(rows, next_rows, strict=True)):
-            x = slice(x_indptr[row], x_indptr[row + 1])
-            x_next = slice(n_indptr[next_row], n_indptr[next_row + 1])
-            if batch.discounts[t] == 0.0:
-                x_next = slice(0, 0)
-            self.seen.insert(x_ids[x])
-            self.seen.insert(n_ids[x_next])
-            self._grow()
-            at = self.seen.find(x_ids[x])
-            z = self.z * (batch.rhos[t] * batch.trace_discounts[t] * self.lambda_)
-            if self.replacing:
-                z[at] = 0.0
-            z[at] += batch.rhos[t] * x_vals[x]
-            z[np.abs(z) < 1e-300] = 0.0
-            d = np.zeros(z.size)
-            d[at] = x_vals[x]
-            d[self.seen.find(n_ids[x_next])] -= batch.discounts[t] * n_vals[x_next]
-            self._add(z, d, batch.rewards[t])
+    def append(self, batch: Batch, values: FloatArray | None = None, rcond: float = 0.0) -> None:
+        """Add a checked batch, sample by sample. O(n²) each.
+
+        The value of each x_next after its step goes to ``values`` (N, m), if they are wanted; ``rcond`` is as in
+        :meth:`solve`.
+        """
+        x, rows, x_next, next_rows = batch.sparse()
+        fades = batch.rhos * batch.trace_discounts * self.lambda_
+        start, length = 0, min(64, len(batch))
+        while start < len(batch):
+            n = self.z.size
+            if length == 1:
+                ids = row_arrays(x, rows[start])[0]
+                if batch.discounts[start] != 0.0:
+                    ids = np.concatenate((ids, row_arrays(x_next, next_rows[start])[0]))
+                self.seen.insert(ids)
+                self._grow()
+            part = slice(start, start + length)
+            now, then = self._in_rows(x, rows[part]), self._in_rows(x_next, next_rows[part])
+            n_known = min(_first_unknown(now), _first_unknown(then, batch.discounts[part] != 0.0))
+            if n_known == 0:
+                length = 1
+                continue
+            part = slice(start, start + min(n_known, max(1, _WORK // (10 + self.z.size) ** 2)))
+            # copies, contiguous and writable, so that the kernel is compiled only once
+            columns = (
+                np.array(batch.rewards[part]),
+                np.array(batch.discounts[part]),
+                fades[part],
+                batch.rhos[part].copy(),
+            )
+            done, solved = self.inverse.follow(
+                *(now, then, columns, self.b, self.z, self._scale),
+                beta=self.beta,
+                replacing=self.replacing,
+                values=np.zeros((0, self.b.shape[1])) if values is None else values[part],
+            )
+            # where a step had new features, the next one may have some
+            start, length = start + done, 1 if self.z.size > n else 2 * done
+            if values is not None and not solved:
+                at, vals = row_arrays(then, done - 1)
+                values[start - 1] = vals[at >= 0] @ self.solve(rcond)[at[at >= 0]]
+
+    def _in_rows(self, csr: CSRArrays, picked: IntArray) -> CSRArrays:
+        """The picked vectors in row coordinates, -1 for features that were never seen."""
+        if picked.size == 1:
+            ids, vals = row_arrays(csr, picked[0])
+            return np.array([0, ids.size]), self.seen.find(ids), vals.copy()
+        ids = entries(csr, picked)
+        vals = np.empty(ids.size)
+        picked_entries(csr[0], csr[2], picked, vals)
+        counts = csr[0][picked + 1] - csr[0][picked]
+        return np.concatenate([[0], np.cumsum(counts)]), self.seen.find(ids), vals
 
     def _grow(self) -> None:
         n = len(self.seen)
@@ -79,16 +115,6 @@ class RecursiveSystem:
             self.inverse.grow(n, self.scale)
             b = np.concatenate([self.b, np.zeros((n - self.z.size, self.b.shape[1]))])
             self.__dict__.update(b=b, z=np.concatenate([self.z, np.zeros(n - self.z.size)]))
-
-    def _add(self, z: FloatArray, d: FloatArray, rewards: FloatArray) -> None:
-        weight = scale = 1.0
-        if self.beta is not None:
-            scale = self.scale * (1.0 - self.beta)
-            if scale < 1e-50:
-                self.inverse.rescale(self.scale, self.b, self._scale)
-                scale = 1.0 - self.beta
-            weight = self.beta / scale
-        self.inverse.update(self.z, z, d, weight, self.b, np.array(rewards), self._scale, scale)
 
     def mend(self) -> None:
         """Put everything in order after an interruption."""
@@ -136,3 +162,14 @@ class RecursiveSystem:
         self.b = saved.floats("b", n, self.b.shape[1])
         if n and not self.n_samples:
             raise saved.error("n_samples", f"is 0 where {n} features were seen")
+
+
+def _first_unknown(vectors: CSRArrays, counting: NDArray[np.bool_] | None = None) -> int:
+    """The first of the vectors (of those that count) with a feature that was never seen, or their number."""
+    indptr, rows, _ = vectors
+    if rows.min(initial=0) >= 0:
+        return indptr.size - 1
+    unknown = np.searchsorted(indptr, np.flatnonzero(rows < 0), side="right") - 1
+    if counting is not None:
+        unknown = unknown[counting[unknown]]
+    return int(unknown[0]) if unknown.size else indptr.size - 1
