@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from tests.helpers import batch_lstd, dense, random_transitions
 from tlstd.errors import CapacityError, InvalidInputError
+from tlstd.estimators.atd import ATD
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.linalg.reference import ReferenceTLSTD
@@ -468,3 +469,23 @@ def test_reads_do_not_depend_on_earlier_reads(seed: int) -> None:
 def test_repr_says_what_is_not_default() -> None:
     model = TLSTD(4, rank=2, lambda_=0.5)
     assert repr(model) == "<TLSTD(n_features=4, rank=2, lambda_=0.5), 0 samples>"
+
+
+def test_views_of_the_system() -> None:
+    """What waits, what a full buffer holds, the core and what a solution uses; with rank 0 there is no core."""
+    steps = random_transitions(np.random.default_rng(4), n_features=9, n_steps=23)
+    model = TLSTD(9, 4, lambda_=0.5, buffer_size=10, rcond=0.5)
+    assert (model.n_buffered, model.buffer_capacity, model.core_shape, model.n_inverted) == (0, 0, (0, 0), 0)
+    model.update_many(steps)
+    assert (model.n_buffered, model.buffer_capacity) == (3, 10)
+    assert model.core_shape == (7, 7)  # four kept directions, and three new ones on each side
+    sigma = model.singular_values
+    assert model.n_inverted == np.count_nonzero(sigma > 0.5 * sigma[0])
+    assert 0 < model.n_inverted < 4
+    assert model.parameters == {
+        **{"n_features": 9, "rank": 4, "lambda_": 0.5, "buffer_size": 10, "rcond": 0.5, "beta": None},
+        **{"trace": "accumulating", "subspace_lambda": None, "n_targets": 1},
+    }
+    td = ATD(9, 0, step_size=0.1, lambda_=0.5, eta=0.01)
+    td.update_many(steps)
+    assert (td.singular_values.size, td.n_inverted, td.core_shape) == (0, 0, (0, 0))
