@@ -24,7 +24,6 @@ NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
 """Public in spite of their names."""
 EXCEPTIONS = {
     "os._exit": "the only way to end a worker at once",
-    "_unscaled_dash_pattern": "matplotlib has no public name for it",
 }
 
 
