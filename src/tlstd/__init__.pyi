@@ -8,6 +8,7 @@ from tlstd.errors import BusyError as BusyError
 from tlstd.errors import CapacityError as CapacityError
 from tlstd.errors import InvalidInputError as InvalidInputError
 from tlstd.errors import InvalidParameterError as InvalidParameterError
+from tlstd.errors import MissingExtraError as MissingExtraError
 from tlstd.errors import ReadOnlyError as ReadOnlyError
 from tlstd.errors import StateError as StateError
 from tlstd.errors import TlstdError as TlstdError
