@@ -26,7 +26,7 @@ from tlstd import (
 )
 from tlstd.errors import StateError
 from tlstd.estimators.base import LinearEstimator
-from tlstd.linalg.blocks import DenseBlock
+from tlstd.linalg.buffered_vectors import DenseVectors
 from tlstd.types import FloatArray, SparseVector, Transition
 
 D = 12
@@ -265,17 +265,17 @@ def test_saved_before_and_after(n: int, tmp_path: Path) -> None:
 
 
 def test_the_active_part_is_mended_where_it_is_used_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps, append = stream(12), DenseBlock.append
+    steps, append = stream(12), DenseVectors.append
     model, undisturbed = (Handover(TLSTD(D, 4, lambda_=0.5, buffer_size=8), SECOND["TD"](), after=30) for _ in range(2))
     for m in (model, undisturbed):
         m.update_many(steps[:5])
 
-    def cut_off(block: DenseBlock, vectors: FloatArray) -> None:
+    def cut_off(block: DenseVectors, vectors: FloatArray) -> None:
         append(block, vectors)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(DenseBlock, "append", cut_off)
+        patch.setattr(DenseVectors, "append", cut_off)
         with pytest.raises(KeyboardInterrupt):
             model.update_many(steps[5:])
     assert_array_equal(model.active.weights, undisturbed.active.weights)

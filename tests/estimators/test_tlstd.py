@@ -373,7 +373,7 @@ def test_storage_switches_to_dense_when_features_turn_out_dense() -> None:
     steps = Transitions.from_episodes([(X, rng.standard_normal(199), False)], gamma=0.9)
     model = TLSTD(40, 40, lambda_=0.5, buffer_size=50, rcond=1e-14)
     model.update_many(steps)
-    assert type(model._system.left).__name__ == "DenseBlock"
+    assert type(model._system.left).__name__ == "DenseVectors"
     A, b = batch_lstd(steps, 0.5)
     assert_equals_batch(model, steps, A, b)
 
@@ -442,9 +442,9 @@ def test_storage_switches_back_to_sparse() -> None:
     steps = Transitions.from_episodes([(X, rng.standard_normal(199), False)], gamma=0.9)
     model = TLSTD(60, 60, lambda_=0.5, buffer_size=50, rcond=1e-14)
     model.update_many(steps[:10])
-    assert type(model._system.left).__name__ == "DenseBlock"
+    assert type(model._system.left).__name__ == "DenseVectors"
     model.update_many(steps[10:])
-    assert type(model._system.left).__name__ == "SparseBlock"
+    assert type(model._system.left).__name__ == "SparseVectors"
     A, b = batch_lstd(steps, 0.5)
     assert_equals_batch(model, steps, A, b)
 

@@ -20,7 +20,7 @@ from tlstd.types import FloatArray
 def written_out(model: TLSTD, steps: Transitions) -> FloatArray:
     """Weights (d, m) after ``steps``, from the state of ``model`` at a compression, by dense sums."""
     system, d = model._system, model.n_features
-    second, ids = system.projected, system.seen.ids[: system.factors.U.shape[0]]
+    second, ids = system.equations, system.seen.ids[: system.factors.U.shape[0]]
     rank = system.factors.sigma.size
     U, V, b, z = np.zeros((d, rank)), np.zeros((d, rank)), np.zeros((d, model.n_targets)), np.zeros(d)
     U[ids], V[ids] = system.factors.U, system.factors.V

@@ -250,14 +250,14 @@ class TestTraces:
         if k > 4:
             decays[3], rhos[4] = 0.0, 0.0
         Z = S.T.copy()
-        kernels.follow_traces(decays, rhos, has_head, Z)
+        kernels.traces_from_features(decays, rhos, has_head, Z)
         z = np.zeros(5)
         for j in range(k):
             z = S[:, 0] if j == 0 and has_head else rhos[j] * (decays[j] * z + S[:, j])
             assert_allclose(Z[j], z, rtol=1e-13, atol=1e-14)
         on_traces = rng.standard_normal((k, 3))
         on_vectors = on_traces.copy()
-        kernels.gather_traces(decays, rhos, has_head, on_vectors)
+        kernels.traces_from_features_adjoint(decays, rhos, has_head, on_vectors)
         assert_allclose(S @ on_vectors, Z.T @ on_traces, rtol=1e-12, atol=1e-13)
 
 

@@ -11,8 +11,8 @@ from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import Factory, LinearEstimator, guarded
 from tlstd.linalg.batch import Batch
+from tlstd.linalg.full_system import FullSystem
 from tlstd.linalg.lu import solve_lu
-from tlstd.linalg.normal_system import NormalSystem
 from tlstd.linalg.recursive_system import RecursiveSystem
 from tlstd.linalg.svd import solve_truncated
 from tlstd.types import FloatArray, IntArray
@@ -111,9 +111,9 @@ class LSTD(LinearEstimator):
             "n_targets": self.n_targets,
             "memory_limit": self.memory_limit,
         }
-        self._system: NormalSystem | RecursiveSystem
+        self._system: FullSystem | RecursiveSystem
         if self.solver == "direct":
-            self._system = NormalSystem(self.n_features, with_moments=self.ridge > 0.0, **options)
+            self._system = FullSystem(self.n_features, with_moments=self.ridge > 0.0, **options)
         else:
             self._system = RecursiveSystem(self.n_features, initial_diagonal=self.initial_diagonal, **options)
 

@@ -9,8 +9,8 @@ from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator, guarded
 from tlstd.linalg.batch import Batch
-from tlstd.linalg.deferred import DeferredSystem
 from tlstd.linalg.svd import inverse_factors, svd
+from tlstd.linalg.truncated_system import TruncatedSystem
 from tlstd.types import FloatArray
 
 SHORTEST_BUFFER = 8
@@ -55,11 +55,11 @@ class TruncatedEstimator(LinearEstimator):
                 )
         self.subspace_lambda = subspace_lambda
         short = max(SHORTEST_BUFFER, self.rank)  # a long buffer would make every read expensive
-        self._system = DeferredSystem(
+        self._system = TruncatedSystem(
             self.n_features,
             self.rank,
             lambda_=self.lambda_ if self.subspace_lambda is None else self.subspace_lambda,
-            second_lambda=None if self.subspace_lambda is None else self.lambda_,
+            equations_lambda=None if self.subspace_lambda is None else self.lambda_,
             buffer_size=short if read_at_every_step and buffer_size is None else self.buffer_size,
             beta=self.beta,
             replacing=self.trace == "replacing",

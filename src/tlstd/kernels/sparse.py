@@ -218,7 +218,7 @@ def trace_bound_dense(X, picked, decays, rhos, bound, limit):
 
 
 @kernel
-def follow_traces(decays, rhos, has_head, S):
+def traces_from_features(decays, rhos, has_head, S):
     """Turn coordinates of the vectors s_j, rows of S (k, size), into those of the traces; in place.
 
     z_j = ρ_j (decay_j z_{j-1} + s_j). With a head, s_0 is z_0 itself (what came before the block and ρ are already in
@@ -235,10 +235,10 @@ def follow_traces(decays, rhos, has_head, S):
 
 
 @kernel
-def gather_traces(decays, rhos, has_head, B):
+def traces_from_features_adjoint(decays, rhos, has_head, B):
     """Turn coefficients of the traces z_j, rows of B (k, m), into those of the vectors s_j; in place.
 
-    The transpose of :func:`follow_traces`.
+    The transpose of :func:`traces_from_features`.
     """
     k = rhos.size
     for j in range(k - 2, -1, -1):

@@ -10,10 +10,10 @@ import numpy as np
 
 from tlstd.container import Saved, State
 from tlstd.linalg.batch import Batch, entries
-from tlstd.linalg.deferred import DeferredSystem
 from tlstd.linalg.projected_stream import ProjectedStream
 from tlstd.linalg.svd import svd
 from tlstd.linalg.threads import one_thread
+from tlstd.linalg.truncated_system import TruncatedSystem
 from tlstd.types import FloatArray, IntArray
 
 SMALLEST = 1e-10
@@ -33,12 +33,12 @@ class FactorStream:
 
     Parameters
     ----------
-    system : DeferredSystem
+    system : TruncatedSystem
         With accumulating traces. Samples are appended here, and go there.
     rcond : float
     """
 
-    def __init__(self, system: DeferredSystem, rcond: float) -> None:
+    def __init__(self, system: TruncatedSystem, rcond: float) -> None:
         self.system, self.rcond = system, rcond
         beta = system.beta
         self._growth = 1.0 if beta is None else 1.0 / (1.0 - beta)
@@ -93,7 +93,7 @@ class FactorStream:
 
     def _bases(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
         """[U V] without what is left out, (I, 0), σ, b and z of the last compression."""
-        factors, second = self.system.factors, self.system.projected
+        factors, second = self.system.factors, self.system.equations
         U, sigma, V, b, z = factors.U, factors.sigma, factors.V, self.system.b, self.system.z
         with one_thread():
             if second is not None:  # the equations of another λ: G = UᵀA₂V is diagonal in its own singular vectors
@@ -109,7 +109,7 @@ class FactorStream:
     ) -> tuple[ProjectedStream, ...]:
         G, rows, next_rows = self._coordinates(now[0], part)
         made = []
-        second = self.system.projected
+        second = self.system.equations
         lambda_ = self.system.lambda_ if second is None else second.lambda_
         for target, stream in enumerate(now):
             columns = (rows, next_rows, part.discounts, part.trace_discounts, part.rewards[:, target].copy())

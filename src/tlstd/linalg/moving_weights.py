@@ -6,9 +6,9 @@ import numpy as np
 
 from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
-from tlstd.linalg.blocks import SparseBlock
-from tlstd.linalg.deferred import DeferredSystem
+from tlstd.linalg.buffered_vectors import SparseVectors
 from tlstd.linalg.seen import SeenFeatures
+from tlstd.linalg.truncated_system import TruncatedSystem
 from tlstd.types import FloatArray, IntArray
 
 
@@ -19,7 +19,7 @@ class MovingWeights:
     with sparse features) goes to ``base`` at once. :meth:`fold` multiplies everything out, before a compression.
     """
 
-    def __init__(self, system: DeferredSystem, n_targets: int) -> None:
+    def __init__(self, system: TruncatedSystem, n_targets: int) -> None:
         self.system = system
         self.n_moves = 0
         self.base: FloatArray = np.zeros((0, n_targets))
@@ -45,7 +45,7 @@ class MovingWeights:
         kernels.gather(rows, values, V, V.shape[0], V.shape[1], coordinates)
         out += coordinates @ self.on_V
         for block, coefficients in ((system.left, self.on_left), (system.right, self.on_right)):
-            if isinstance(block, SparseBlock):
+            if isinstance(block, SparseVectors):
                 overlaps = block.overlaps(np.arange(block.count), rows, values, system.scratch())
                 out += overlaps @ coefficients[: block.count]
         return out
@@ -66,7 +66,7 @@ class MovingWeights:
             if step_E.shape[0]:
                 base = _longer(base, len(system.seen))
                 base += right.E @ step_E
-        if isinstance(system.left, SparseBlock):
+        if isinstance(system.left, SparseVectors):
             on_left[:k] += core.z_coefficients * along_trace
         elif along_trace.any():
             base = _longer(base, len(system.seen))
@@ -82,7 +82,7 @@ class MovingWeights:
             V, every = system.factors.V, np.arange(system.n_buffered)
             w[: V.shape[0]] += V @ self.on_V
             for block, coefficients in ((system.left, self.on_left), (system.right, self.on_right)):
-                if isinstance(block, SparseBlock):
+                if isinstance(block, SparseVectors):
                     block.add_to(w, every, coefficients[every])
         return w
 

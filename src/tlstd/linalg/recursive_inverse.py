@@ -22,7 +22,7 @@ LARGEST_ENTRY = 1e100
 LARGEST_CONDITION = 1e10
 """Condition of the scaled A up to which the recursion is resumed from its inverse."""
 
-WORN_OUT = 1e-10
+MAX_RESIDUAL = 1e-10
 """Relative residual of a mended solution from which P is given up."""
 
 MAX_REFINEMENTS = 5
@@ -30,7 +30,7 @@ MAX_REFINEMENTS = 5
 LIMITS = SMALLEST_DENOMINATOR, LARGEST_ENTRY
 """Of :func:`tlstd.kernels.lstd.recursive_step`."""
 
-ACCURACY = 64.0 * EPS, WORN_OUT, MAX_REFINEMENTS
+ACCURACY = 64.0 * EPS, MAX_RESIDUAL, MAX_REFINEMENTS
 """Of :func:`tlstd.kernels.lstd.refine`."""
 
 
@@ -139,7 +139,7 @@ class RecursiveInverse:
                 if error < 4.0 * EPS:
                     break
                 w = w + self.P @ rest
-        return best if error < WORN_OUT else None
+        return best if error < MAX_RESIDUAL else None
 
     def _resume(self) -> None:
         """Compute P from A, both rows and columns scaled to one, if that is well conditioned."""

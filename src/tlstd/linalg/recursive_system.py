@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tlstd.container import Saved, State
 from tlstd.kernels.sparse import picked_entries
 from tlstd.linalg.batch import Batch, CSRArrays, entries, row_arrays
-from tlstd.linalg.normal_system import check_memory
+from tlstd.linalg.full_system import check_memory
 from tlstd.linalg.recursive_inverse import RecursiveInverse
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.types import FloatArray, IntArray
@@ -19,7 +19,7 @@ _WORK = 1 << 26  # entries of A, one for each sample, after which the loop comes
 class RecursiveSystem:
     """A = ε I + Σ ω z dᵀ with its inverse, and b = Σ ω z r; parameters as in ``LSTD``.
 
-    As in :class:`~tlstd.linalg.normal_system.NormalSystem`, what is stored is ``scale``⁻¹ times the system.
+    As in :class:`~tlstd.linalg.full_system.FullSystem`, what is stored is ``scale``⁻¹ times the system.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from tlstd.errors import CapacityError
 from tlstd.kernels import krylov as kernels
 from tlstd.kernels.sparse import insert_ids
 from tlstd.linalg.batch import Batch
-from tlstd.linalg.normal_system import DENSE_FRACTION
+from tlstd.linalg.full_system import DENSE_FRACTION
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.threads import one_thread
 from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray

@@ -1,6 +1,6 @@
 """Orthonormal bases of [U, S]: a factor and the vectors that wait to be folded into it.
 
-An :class:`Extension` is an orthonormal basis in three parts,
+A :class:`Basis` is an orthonormal basis in three parts,
 
 - the r columns of U,
 - Q = (S_J - U P_J - E F_J) R_J⁻¹ for the vectors J whose residual against the others is large. It is found through
@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpstrf
 
 from tlstd.kernels import sparse as kernels
-from tlstd.linalg.blocks import Block, DenseBlock, SparseBlock
+from tlstd.linalg.buffered_vectors import BufferedVectors, DenseVectors, SparseVectors
 from tlstd.linalg.qr import orthonormalised, pivoted_qr
 from tlstd.linalg.svd import EPS, solve_triangle
 from tlstd.types import FloatArray, IntArray
 
 GRAM_RESOLUTION = 1e-2
 """Smallest relative residual δ that is trusted to the Gram matrix; the ε/δ² = 2e-12 that this may cost in orthogonality
-is mended after a compression (``LowRank.orthonormalise``)."""
+is mended after a compression (``Factors.orthonormalise``)."""
 
 VANISHING = 2e-14
 """Residual of a unit vector below which it is rounding, not a direction."""
@@ -39,7 +39,7 @@ DEPENDENT = 1e-13
 _ROWS = 4096
 
 
-class Extension:
+class Basis:
     """An orthonormal basis of [U, S] and the coordinates of S in it; see the module's docstring.
 
     Parameters
@@ -55,7 +55,7 @@ class Extension:
     def __init__(
         self,
         U: FloatArray,
-        block: Block,
+        block: BufferedVectors,
         picked: IntArray,
         coordinates: FloatArray,
         n: int,
@@ -83,7 +83,7 @@ class Extension:
         shares = C[r : r + m] / self._R_picked.diagonal()[:, None]
         return 4.0 * EPS * (1.0 + float(np.einsum("ij,ij->j", shares, shares).max(initial=0.0)))
 
-    def widened(self, columns: int) -> Extension:
+    def widened(self, columns: int) -> Basis:
         """A copy with room for the coordinates of so many further vectors."""
         other = copy.copy(self)
         other.coordinates = np.hstack([self.coordinates, np.zeros((self.size, columns))])
@@ -128,7 +128,7 @@ class Extension:
         Where U takes part, the residual's norm is summed over slices of rows: O(n r u) operations, and no tall array.
         """
         block = self.block
-        assert isinstance(block, SparseBlock)
+        assert isinstance(block, SparseVectors)
         r = self.U.shape[1]
         C = self.coordinates[:, vectors]
         on_U, on_S, _ = self.split(C)
@@ -194,14 +194,14 @@ class Extension:
         return pivoted_qr(X, VANISHING, room)
 
 
-def extend_sparse(U: FloatArray, block: SparseBlock, scratch: FloatArray, n: int) -> Extension:
+def sparse_basis(U: FloatArray, block: SparseVectors, scratch: FloatArray, n: int) -> Basis:
     """Orthonormal basis of U and a block of sparse vectors: through the Gram matrix, explicitly where that fails.
 
     O(k²(r + k)), plus O(n r u) if u vectors depend on U or need the explicit treatment.
     """
     P = block.products("factor", U).T
     if U.shape[1] >= n:  # U spans everything
-        return Extension(U, block, np.zeros(0, dtype=np.int64), P, n)
+        return Basis(U, block, np.zeros(0, dtype=np.int64), P, n)
     same_as, residual = block.same_as(), block.gram(n) - P.T @ P
     is_first = same_as == np.arange(block.count)
     if is_first.all():
@@ -210,36 +210,36 @@ def extend_sparse(U: FloatArray, block: SparseBlock, scratch: FloatArray, n: int
         distinct = np.flatnonzero(is_first)
         chosen, R = _pivoted_cholesky(residual[is_first][:, is_first], GRAM_RESOLUTION**2, most=n - U.shape[1])
         picked, R = distinct[chosen], R[:, (np.cumsum(is_first) - 1)[same_as]]
-    extension = Extension(U, block, picked, np.vstack([P, R]), n)
+    basis = Basis(U, block, picked, np.vstack([P, R]), n)
     is_open = is_first & (block.norms[: block.count] > 0.0)
     is_open[picked] = False
     unresolved = np.flatnonzero(is_open)
-    if unresolved.size and extension.size < n:
-        unresolved = unresolved[~extension.depends(unresolved, scratch)]
+    if unresolved.size and basis.size < n:
+        unresolved = unresolved[~basis.depends(unresolved, scratch)]
         width = max(8, U.shape[1] // 2)  # so many tall vectors at a time
         for start in range(0, unresolved.size, width):
             part = unresolved[start : start + width]
-            extension.add_explicit(block.columns(part, n), part)
-        extension.coordinates = extension.coordinates[:, same_as]
-    return extension
+            basis.add_explicit(block.columns(part, n), part)
+        basis.coordinates = basis.coordinates[:, same_as]
+    return basis
 
 
-def extend_dense(
-    U: FloatArray, block: DenseBlock, n: int, *, chunk: int, count: int | None = None, start: Extension | None = None
-) -> Extension:
+def dense_basis(
+    U: FloatArray, block: DenseVectors, n: int, *, chunk: int, count: int | None = None, start: Basis | None = None
+) -> Basis:
     """Orthonormal basis of U and the first ``count`` (or all) of a block's vectors, all explicit, ``chunk`` at a time.
 
-    Goes on from ``start``, an extension by the block's first vectors (a multiple of ``chunk`` of them), with the same
+    Goes on from ``start``, an basis by the block's first vectors (a multiple of ``chunk`` of them), with the same
     result to the bit. O(n k (r + k)).
     """
-    extension = start or Extension(U, block, np.zeros(0, dtype=np.int64), np.zeros((U.shape[1], 0)), n)
-    known = extension.coordinates.shape[1]
+    basis = start or Basis(U, block, np.zeros(0, dtype=np.int64), np.zeros((U.shape[1], 0)), n)
+    known = basis.coordinates.shape[1]
     stop = block.count if count is None else count
     for first in range(known, stop, chunk):
         new = np.arange(first, min(first + chunk, stop))
-        extension = extension.widened(new.size)
-        extension.add_explicit(block.columns(new, n), new)
-    return extension
+        basis = basis.widened(new.size)
+        basis.add_explicit(block.columns(new, n), new)
+    return basis
 
 
 def _pivoted_cholesky(G: FloatArray, smallest: float, most: int) -> tuple[IntArray, FloatArray]:

@@ -14,8 +14,8 @@ import numpy as np
 
 from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
-from tlstd.linalg.blocks import Block
-from tlstd.linalg.extension import Extension
+from tlstd.linalg.basis import Basis
+from tlstd.linalg.buffered_vectors import BufferedVectors
 from tlstd.linalg.svd import solve_truncated
 from tlstd.types import FloatArray
 
@@ -33,7 +33,7 @@ class Projection(NamedTuple):
         return solve_truncated(self.G, self.h, rcond=rcond)
 
 
-class ProjectedSystem:
+class ProjectedEquations:
     """b₂, the second trace, and what the buffer adds to G.
 
     Parameters
@@ -49,17 +49,17 @@ class ProjectedSystem:
         self.b: FloatArray = np.zeros((0, n_targets))
         self.z: FloatArray = np.zeros(0)
         self._decays: FloatArray = np.zeros(0)
-        self._beside: FloatArray = np.zeros((0, n_targets + 1))  # b₂ and the buffer's first trace
+        self._b_and_first_trace: FloatArray = np.zeros((0, n_targets + 1))  # b₂ and the buffer's first trace
         self._on_U: FloatArray | None = None
 
     def begin(self, x: FloatArray, decay: float, rho: float, size: int) -> None:
         """Start a buffer of ``size`` samples whose first features are x, with γλ₂ = ``decay``."""
         trace = rho * x
         trace[: self.z.size] += rho * decay * self.z
-        beside = np.zeros((x.size, self.b.shape[1] + 1))
-        beside[: self.b.shape[0], :-1] = self.b
-        beside[:, -1] = trace
-        self.__dict__.update(_decays=np.zeros(size), _beside=beside, _on_U=None)
+        b_and_first_trace = np.zeros((x.size, self.b.shape[1] + 1))
+        b_and_first_trace[: self.b.shape[0], :-1] = self.b
+        b_and_first_trace[:, -1] = trace
+        self.__dict__.update(_decays=np.zeros(size), _b_and_first_trace=b_and_first_trace, _on_U=None)
 
     def fill(self, first: int, decays: FloatArray) -> None:
         """Take in the γλ₂ of the buffer's samples from ``first`` on."""
@@ -71,8 +71,8 @@ class ProjectedSystem:
 
     def project(
         self,
-        left: Extension,
-        right: Extension,
+        left: Basis,
+        right: Basis,
         rhos: FloatArray,
         weights: FloatArray,
         rewards: FloatArray,
@@ -83,42 +83,44 @@ class ProjectedSystem:
         """G and h in the coordinates L, R of the bases of both sides."""
         k, r = rhos.size, self.G.shape[0]
         if self._on_U is None:
-            self._on_U = left.U.T @ self._beside[: left.U.shape[0]]
-        beside = left.assemble(self._on_U, left.block.products("beside", self._beside), self._beside)
+            self._on_U = left.U.T @ self._b_and_first_trace[: left.U.shape[0]]
+        b_and_first_trace = left.assemble(
+            self._on_U, left.block.products("beside", self._b_and_first_trace), self._b_and_first_trace
+        )
         Z = left.block.norms[:k, None] * left.coordinates.T
-        Z[:1] = beside[:, -1]
-        kernels.follow_traces(self._decays[:k], rhos, True, Z)
+        Z[:1] = b_and_first_trace[:, -1]
+        kernels.traces_from_features(self._decays[:k], rhos, True, Z)
         Z *= weights[:, None]
         along_L = Z @ L
         along_R = right.block.norms[:k, None] * (Rt @ right.coordinates).T
         G = along_L.T @ along_R + decay * (L[:r].T @ self.G @ Rt[:, :r].T)
-        h = decay * (L.T @ beside[:, :-1]) + along_L.T @ rewards
+        h = decay * (L.T @ b_and_first_trace[:, :-1]) + along_L.T @ rewards
         return Projection(G, h)
 
     def compressed(
         self,
-        block: Block,
+        block: BufferedVectors,
         rhos: FloatArray,
         weights: FloatArray,
         rewards: FloatArray,
         decay: float,
         n: int,
         G: FloatArray,
-    ) -> ProjectedSystem:
+    ) -> ProjectedEquations:
         """A new object with this G and with the buffer's share of b₂ and of the trace taken in, over n rows."""
         k, m = rhos.size, self.b.shape[1]
         shares = np.zeros((k, m + 1))  # of the first trace and of the further vectors
         shares[:, :m] = weights[:, None] * rewards
         shares[k - 1, m] = 1.0
-        kernels.gather_traces(self._decays[:k], rhos, True, shares)
+        kernels.traces_from_features_adjoint(self._decays[:k], rhos, True, shares)
         shares[1:] *= block.norms[1:k, None]
         new = np.zeros((n, m + 1))
-        rows = self._beside.shape[0]
-        new[:rows] = self._beside[:, -1:] * shares[:1]
-        new[:rows, :m] += decay * self._beside[:, :m]
+        rows = self._b_and_first_trace.shape[0]
+        new[:rows] = self._b_and_first_trace[:, -1:] * shares[:1]
+        new[:rows, :m] += decay * self._b_and_first_trace[:, :m]
         block.add_to(new, np.arange(1, k), shares[1:])
         new[np.abs(new) < 1e-40 * np.abs(new).max(axis=0, initial=0.0)] = 0.0  # spares later steps subnormal numbers
-        other = ProjectedSystem(self.lambda_, m)
+        other = ProjectedEquations(self.lambda_, m)
         other.G, other.b, other.z = G, np.ascontiguousarray(new[:, :m]), new[:, m].copy()
         other._rest()
         return other
@@ -131,7 +133,7 @@ class ProjectedSystem:
 
     def _rest(self) -> None:
         """No buffer, no trace into it."""
-        self._beside = np.hstack([self.b, np.zeros((self.b.shape[0], 1))])
+        self._b_and_first_trace = np.hstack([self.b, np.zeros((self.b.shape[0], 1))])
         self._on_U = None
 
     def state(self, n_buffered: int) -> State:
@@ -141,7 +143,7 @@ class ProjectedSystem:
             "b": self.b,
             "z": self.z,
             "decays": self._decays[:n_buffered],
-            "beside": self._beside if n_buffered else self._beside[:0],  # else it follows from b
+            "beside": self._b_and_first_trace if n_buffered else self._b_and_first_trace[:0],  # else it follows from b
         }
 
     def restore(self, saved: Saved, n_buffered: int, rank: int, n_rows: int, n: int) -> None:
@@ -150,8 +152,10 @@ class ProjectedSystem:
         self.G = saved.floats("G", rank, rank)
         self.b, self.z = saved.floats("b", n_rows, m), saved.floats("z", n_rows)
         self._decays = saved.floats("decays", n_buffered, low=0.0, high=1.0)
-        self._beside = saved.floats("beside", None, m + 1)
-        if not (n_rows <= self._beside.shape[0] <= n if n_buffered else self._beside.shape[0] == 0):
-            raise saved.error("beside", f"has {self._beside.shape[0]} rows where {n} features were seen")
+        self._b_and_first_trace = saved.floats("beside", None, m + 1)
+        if not (
+            n_rows <= self._b_and_first_trace.shape[0] <= n if n_buffered else self._b_and_first_trace.shape[0] == 0
+        ):
+            raise saved.error("beside", f"has {self._b_and_first_trace.shape[0]} rows where {n} features were seen")
         if n_buffered == 0:
             self._rest()

@@ -9,11 +9,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.helpers import batch_lstd, dense, random_transitions
 from tlstd.errors import CapacityError
 from tlstd.linalg.batch import Batch
-from tlstd.linalg.normal_system import NormalSystem, check_memory
+from tlstd.linalg.full_system import FullSystem, check_memory
 from tlstd.types import FloatArray, Transitions
 
 
-def system(n_features: int, **changes: Any) -> NormalSystem:
+def system(n_features: int, **changes: Any) -> FullSystem:
     options: dict[str, Any] = {
         "lambda_": 0.7,
         "beta": None,
@@ -21,10 +21,10 @@ def system(n_features: int, **changes: Any) -> NormalSystem:
         "n_targets": 1,
         "memory_limit": 1 << 30,
     }
-    return NormalSystem(n_features, **(options | changes))
+    return FullSystem(n_features, **(options | changes))
 
 
-def in_features(s: NormalSystem) -> tuple[FloatArray, FloatArray]:
+def in_features(s: FullSystem) -> tuple[FloatArray, FloatArray]:
     """The averaged system in the order of the features."""
     A, b = s.averaged()
     full_A, full_b = np.zeros((s.n_features, s.n_features)), np.zeros((s.n_features, b.shape[1]))
@@ -32,7 +32,7 @@ def in_features(s: NormalSystem) -> tuple[FloatArray, FloatArray]:
     return full_A, full_b
 
 
-def assert_system(s: NormalSystem, steps: Transitions, **options: Any) -> None:
+def assert_system(s: FullSystem, steps: Transitions, **options: Any) -> None:
     A, b = batch_lstd(steps, s.lambda_, beta=s.beta, replacing=s.replacing)
     found_A, found_b = in_features(s)
     assert_allclose(found_A, A, rtol=1e-10, atol=1e-12 * np.abs(A).max(initial=1e-300), **options)

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.kernels import sparse as kernels
-from tlstd.linalg.blocks import SparseBlock
-from tlstd.linalg.extension import DEPENDENT, GRAM_RESOLUTION, VANISHING, Extension
+from tlstd.linalg.basis import DEPENDENT, GRAM_RESOLUTION, VANISHING, Basis
+from tlstd.linalg.buffered_vectors import SparseVectors
 from tlstd.types import FloatArray, IntArray
 
 
-class StepwiseExtension:
-    """An :class:`Extension` of U by a block of sparse vectors that grows with the block.
+class GrowingBasis:
+    """A :class:`Basis` of U by a block of sparse vectors that grows with the block.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class StepwiseExtension:
     block : the vectors; those already sorted in must not change
     """
 
-    def __init__(self, U: FloatArray, block: SparseBlock) -> None:
+    def __init__(self, U: FloatArray, block: SparseVectors) -> None:
         self.U, self.block = U, block
         self.count = 0  # vectors sorted in
         self._n = U.shape[0]  # rows that they reach
@@ -39,7 +39,7 @@ class StepwiseExtension:
         self._on_E: FloatArray = np.zeros((0, 0))
         self._E: FloatArray = np.zeros((0, 0))
 
-    def extension(self, scratch: FloatArray, n: int) -> Extension:
+    def basis(self, scratch: FloatArray, n: int) -> Basis:
         """The basis of U and all vectors that the block has by now, over n rows."""
         block, first = self.block, self.count
         if first < block.count:
@@ -52,7 +52,7 @@ class StepwiseExtension:
         k, m = self.count, self._n_picked
         self._E = _enlarged(self._E, n, self._E.shape[1])
         coordinates = np.hstack([self._on_U[:k], self._on_Q[:k, :m], self._on_E[:k]]).T
-        return Extension(self.U, block, self._picked[:m].copy(), coordinates, n, self._E)
+        return Basis(self.U, block, self._picked[:m].copy(), coordinates, n, self._E)
 
     def _reserve(self, size: int) -> None:
         if size > self._picked.size:

@@ -9,7 +9,7 @@ import scipy.linalg
 
 from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
-from tlstd.linalg.extension import Extension
+from tlstd.linalg.basis import Basis
 from tlstd.linalg.svd import svd
 from tlstd.types import FloatArray
 
@@ -17,7 +17,7 @@ _CHUNK = 512
 ORTHOGONALITY = 1e-13
 """Deviation max|UᵀU - I| above which both factors are re-orthonormalised."""
 
-DOUBTFUL = 1e-13
+MAX_ORTHOGONALITY_BOUND = 1e-13
 """Deviation that may have built up, by a bound for each compression, before it is measured. (That takes as long as half
 a compression's tall product.)"""
 
@@ -47,8 +47,8 @@ class TallFactor:
         """The factor, (n, r); a view."""
         return self._array[: self.n_rows]
 
-    def replaced(self, basis: Extension, C: FloatArray) -> TallFactor:
-        """The vectors with coordinates C (basis.size, c) in an extension of this factor, as a new one. O(n r c)."""
+    def replaced(self, basis: Basis, C: FloatArray) -> TallFactor:
+        """The vectors with coordinates C (basis.size, c) in a basis of this factor and more, as a new one. O(n r c)."""
         on_U, on_S, on_E = basis.split(C)
         array, dense = np.zeros((basis.n, C.shape[1])), basis.block.dense_part(basis.picked, on_S)
         for rows in _slices(basis.n):
@@ -95,14 +95,14 @@ class TallFactor:
         self.n_rows = matrix.shape[0]
 
 
-class LowRank:
+class Factors:
     """U diag(sigma) Vᵀ of rank at most ``rank``."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
         self.left, self.right = TallFactor(rank), TallFactor(rank)
         self.sigma: FloatArray = np.zeros(0)
-        self.doubt = 0.0  # how far from orthonormal the factors may have become since that was measured
+        self.orthogonality_bound = 0.0  # how far from orthonormal the factors may have become since that was measured
 
     @property
     def U(self) -> FloatArray:
@@ -115,19 +115,21 @@ class LowRank:
         return self.right.matrix
 
     def replaced(
-        self, left: Extension, L: FloatArray, sigma: FloatArray, right: Extension, R: FloatArray
-    ) -> tuple[LowRank, list[tuple[FloatArray, FloatArray]]]:
-        """L diag(sigma) Rᵀ, given in the coordinates of extensions of U and V, as a new object.
+        self, left: Basis, L: FloatArray, sigma: FloatArray, right: Basis, R: FloatArray
+    ) -> tuple[Factors, list[tuple[FloatArray, FloatArray]]]:
+        """L diag(sigma) Rᵀ, given in the coordinates of bases that extend U and V, as a new object.
 
         And what :meth:`orthonormalise` returned, if that was needed.
         """
-        other = LowRank(self.rank)
+        other = Factors(self.rank)
         other.left, other.right = self.left.replaced(left, L), self.right.replaced(right, R)
         other.sigma = sigma
-        other.doubt = self.doubt + max(left.orthogonality_loss(L), right.orthogonality_loss(R))
-        if other.doubt <= DOUBTFUL:
+        other.orthogonality_bound = self.orthogonality_bound + max(
+            left.orthogonality_loss(L), right.orthogonality_loss(R)
+        )
+        if other.orthogonality_bound <= MAX_ORTHOGONALITY_BOUND:
             return other, []
-        other.doubt = 0.0
+        other.orthogonality_bound = 0.0
         return other, other.orthonormalise()
 
     def orthogonality_error(self) -> float:
@@ -159,7 +161,7 @@ class LowRank:
 
     def state(self) -> State:
         """What :meth:`restore` takes."""
-        return {"U": self.U, "sigma": self.sigma, "V": self.V, "doubt": self.doubt}
+        return {"U": self.U, "sigma": self.sigma, "V": self.V, "doubt": self.orthogonality_bound}
 
     def restore(self, saved: Saved, n: int) -> None:
         """Take over a saved state, if it can be one with at most ``n`` rows; only of fresh objects."""
@@ -173,7 +175,7 @@ class LowRank:
             raise saved.error("U", f"has {U.shape[0]} rows, which does not go with {n} features seen")
         V = saved.floats("V", U.shape[0], sigma.size, low=-2.0, high=2.0)
         self.sigma = sigma
-        self.doubt = saved.real("doubt", low=0.0, high=DOUBTFUL)
+        self.orthogonality_bound = saved.real("doubt", low=0.0, high=MAX_ORTHOGONALITY_BOUND)
         self.left.load(U)
         self.right.load(V)
         if not self.orthogonality_error() <= BROKEN:

@@ -5,8 +5,8 @@ Between compressions the system is
     A = decay · U diag(σ) Vᵀ + Σ_i ω_i z_i d_iᵀ,        b = decay · b₀ + Σ_i ω_i z_i r_i
 
 over the buffered samples i. Every trace z_i is a combination of the first one and of buffered feature vectors, so all
-of it is a small dense problem in the coordinates of extensions of U and V (see ``extension``). Nothing is computed
-until the solution is read or the buffer is full. Rows exist only for features that were seen.
+of it is a small dense problem in the coordinates of bases of [U, left] and [V, right] (see ``basis``). Nothing is
+computed until the solution is read or the buffer is full. Rows exist only for features that were seen.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
 from tlstd.kernels import sparse as kernels
+from tlstd.linalg.basis import Basis, dense_basis, sparse_basis
 from tlstd.linalg.batch import Batch
-from tlstd.linalg.blocks import DenseBlock, SparseBlock
-from tlstd.linalg.extension import Extension, extend_dense, extend_sparse
-from tlstd.linalg.lowrank import LowRank
-from tlstd.linalg.projected import ProjectedSystem, Projection
+from tlstd.linalg.buffered_vectors import DenseVectors, SparseVectors
+from tlstd.linalg.factors import Factors
+from tlstd.linalg.growing_basis import GrowingBasis
 from tlstd.linalg.seen import SeenFeatures
-from tlstd.linalg.stepwise import StepwiseExtension
+from tlstd.linalg.subspace_lambda import ProjectedEquations, Projection
 from tlstd.linalg.svd import EPS, inverse_factors, leading_svd
 from tlstd.linalg.threads import one_thread
 from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray
@@ -33,7 +33,7 @@ from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray
 DENSE_FRACTION = 0.25
 """Share of non-zero features from which vectors are kept as dense rows."""
 
-_MOST = 100.0  # by which ratios may multiply rounding errors of a replacing trace within a buffer
+MAX_AMPLIFICATION = 100.0  # by which ratios may multiply rounding errors of a replacing trace within a buffer
 _CHUNK = 8  # dense vectors that are orthonormalised together when the solution is read in mid-buffer
 
 
@@ -53,10 +53,10 @@ def default_buffer_size(rank: int, dense: bool) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Core:
-    """The system as of now, in the coordinates of two extensions: A = left · L diag(sigma) Rt · rightᵀ."""
+    """The system as of now, in the coordinates of two bases: A = left · L diag(sigma) Rt · rightᵀ."""
 
-    left: Extension
-    right: Extension
+    left: Basis
+    right: Basis
     L: FloatArray
     sigma: FloatArray
     Rt: FloatArray
@@ -70,14 +70,14 @@ class Core:
 class Solution:
     """w = V on_V + (right block) on_D + E on_E, without w having been formed."""
 
-    right: Extension
+    right: Basis
     coordinates: FloatArray
     on_V: FloatArray
     on_D: FloatArray
     on_E: FloatArray
 
 
-class DeferredSystem:
+class TruncatedSystem:
     """A, b and the trace z of LSTD(λ), A cut back to rank ``rank`` at the end of every buffer.
 
     Parameters
@@ -88,8 +88,8 @@ class DeferredSystem:
         Constant forgetting factor; None for the running average.
     replacing : bool
         Replacing instead of accumulating traces.
-    second_lambda : float or None
-        λ of a second system, projected onto these factors, that is solved instead; see ``projected``.
+    equations_lambda : float or None
+        λ of a second system, projected onto these factors, that is solved instead; see ``subspace_lambda``.
     """
 
     def __init__(
@@ -102,18 +102,18 @@ class DeferredSystem:
         beta: float | None,
         replacing: bool,
         n_targets: int,
-        second_lambda: float | None = None,
+        equations_lambda: float | None = None,
     ) -> None:
         self.n_features, self.rank, self.lambda_ = n_features, rank, lambda_
-        self.projected = None if second_lambda is None else ProjectedSystem(second_lambda, n_targets)
+        self.equations = None if equations_lambda is None else ProjectedEquations(equations_lambda, n_targets)
         self.buffer_size, self.beta, self.replacing = buffer_size, beta, replacing
         self.n_compressed = 0  # samples already in the factors
         self.seen = SeenFeatures()
-        self.factors = LowRank(rank)
+        self.factors = Factors(rank)
         self.b: FloatArray = np.zeros((0, n_targets))
         self.z: FloatArray = np.zeros(0)
-        self.left: SparseBlock | DenseBlock | None = None
-        self.right: SparseBlock | DenseBlock | None = None
+        self.left: SparseVectors | DenseVectors | None = None
+        self.right: SparseVectors | DenseVectors | None = None
         self._n_targets = n_targets
         self._capacity = 0  # samples that the buffer holds when it is full
         self._decays = self._rhos = np.zeros(0)
@@ -127,8 +127,8 @@ class DeferredSystem:
         self._clock = np.array([1.0, 1.0])
         self._scratch: FloatArray = np.zeros(0)
         self._core: Core | None = None
-        self._chunks: tuple[Extension, Extension] | None = None
-        self._stepwise: tuple[StepwiseExtension, StepwiseExtension] | None = None
+        self._chunks: tuple[Basis, Basis] | None = None
+        self._growing: tuple[GrowingBasis, GrowingBasis] | None = None
         self._Utb: FloatArray | None = None
 
     # --- taking samples in ------------------------------------------------------------------------------------------
@@ -180,14 +180,14 @@ class DeferredSystem:
     def mend(self) -> None:
         """Put everything in order after an interruption; samples that were not counted are gone."""
         k = self.n_buffered
-        self.__dict__.update(_core=None, _Utb=None, _chunks=None, _stepwise=None)
+        self.__dict__.update(_core=None, _Utb=None, _chunks=None, _growing=None)
         self._scratch = np.zeros(self._scratch.size)
         self.seen.mend()
         for block in (self.left, self.right):
             if block is not None:
                 block.mend(k)
-        if self.projected is not None:
-            self.projected.mend(k)
+        if self.equations is not None:
+            self.equations.mend(k)
         if self.n_samples == 0:
             self.__dict__.update(left=None, right=None, _capacity=0)
         if self._trace_before is not None and self._trace_before[0] == self.n_samples:
@@ -200,20 +200,22 @@ class DeferredSystem:
         k = self.n_buffered
         if self.left is not None and k == self._capacity:
             return True
-        return self.replacing and bool((_amplification(self._decays[:k] * self._rhos[:k])[-1:] > _MOST).any())
+        return self.replacing and bool(
+            (_amplification(self._decays[:k] * self._rhos[:k])[-1:] > MAX_AMPLIFICATION).any()
+        )
 
     def _room(self, batch: Batch, start: int) -> int:
         """How many samples of the batch can be taken in before a compression.
 
         Replacing traces are kept twice, entry by entry and through the buffered vectors. Ratios above 1 multiply the
-        rounding difference of the two, so the buffer ends early where they do so by more than ``_MOST``.
+        rounding difference of the two, so the buffer ends early where they do so by more than ``MAX_AMPLIFICATION``.
         """
         room = self._capacity - self.n_buffered
         if self.replacing:
             new = slice(start, start + room)
             before = self._decays[: self.n_buffered] * self._rhos[: self.n_buffered]
             growth = np.concatenate([before, batch.trace_discounts[new] * self.lambda_ * batch.rhos[new]])
-            over = np.flatnonzero(_amplification(growth)[self.n_buffered :] > _MOST)
+            over = np.flatnonzero(_amplification(growth)[self.n_buffered :] > MAX_AMPLIFICATION)
             room = int(over[0]) + 1 if over.size else room
         return room
 
@@ -232,7 +234,7 @@ class DeferredSystem:
         """The attributes that make up an empty buffer."""
         size = self.buffer_size or default_buffer_size(self.rank, dense)
         try:
-            blocks = [DenseBlock(size, self.n_features) if dense else SparseBlock(size) for _ in range(2)]
+            blocks = [DenseVectors(size, self.n_features) if dense else SparseVectors(size) for _ in range(2)]
         except MemoryError as error:
             raise CapacityError(
                 f"a buffer of {size} samples of {self.n_features} features does not fit into memory: use a smaller "
@@ -257,20 +259,20 @@ class DeferredSystem:
         self._trace_before = None
         decays = batch.trace_discounts * self.lambda_
         self._decays[target], self._rhos[target], self._rewards[target] = decays, batch.rhos, batch.rewards
-        if isinstance(self.left, SparseBlock):
-            assert isinstance(self.right, SparseBlock)
+        if isinstance(self.left, SparseVectors):
+            assert isinstance(self.right, SparseVectors)
             self._fill_sparse(batch, decays, self.left, self.right, first == 0 or may_be_retracted)
         else:
-            assert isinstance(self.right, DenseBlock)
+            assert isinstance(self.right, DenseVectors)
             X, X_next = batch.dense(self.seen.ids)
             self.left.append(X)
             self.right.append(X - batch.discounts[:, None] * X_next)
-        if self.projected is not None:
-            second = batch.trace_discounts * self.projected.lambda_
+        if self.equations is not None:
+            second = batch.trace_discounts * self.equations.lambda_
             if first == 0:
                 x = self.left.first_vector(len(self.seen))
-                self.projected.begin(x, second[0], batch.rhos[0], self._capacity)
-            self.projected.fill(first, second)
+                self.equations.begin(x, second[0], batch.rhos[0], self._capacity)
+            self.equations.fill(first, second)
         if first == 0:
             self._has_head = bool(decays[0] * batch.rhos[0] != 0.0 and self.z.any())
             if self._has_head:
@@ -278,7 +280,7 @@ class DeferredSystem:
         self._n_buffered[0] = target.stop
 
     def _fill_sparse(
-        self, batch: Batch, decays: FloatArray, left: SparseBlock, right: SparseBlock, may_be_undone: bool
+        self, batch: Batch, decays: FloatArray, left: SparseVectors, right: SparseVectors, may_be_undone: bool
     ) -> None:
         x, rows, x_next, next_rows = batch.sparse()
         (nnz, new), (next_nnz, next_new) = self.seen.count(x, rows), self.seen.count(x_next, next_rows)
@@ -308,7 +310,7 @@ class DeferredSystem:
         left.count += len(batch)
         right.count += len(batch)
 
-    def _widen(self, left: SparseBlock | DenseBlock, right: SparseBlock | DenseBlock) -> None:
+    def _widen(self, left: SparseVectors | DenseVectors, right: SparseVectors | DenseVectors) -> None:
         """Give the buffers of a restored system their full length."""
         left.widen(self._capacity)
         right.widen(self._capacity)
@@ -331,7 +333,7 @@ class DeferredSystem:
         """The SVD of the system in coordinates, as of the last sample; computed at most once per sample."""
         if self._core is None:
             with one_thread(self._operations()):
-                self._core = self._decompose(*self._extensions())
+                self._core = self._core_svd(*self._bases())
         return self._core
 
     def _operations(self) -> float:
@@ -339,12 +341,12 @@ class DeferredSystem:
         size = self.factors.sigma.size + self.n_buffered
         return 4.0 * len(self.seen) * size * self.rank + 20.0 * size**3
 
-    def _decompose(self, left: Extension, right: Extension) -> Core:
+    def _core_svd(self, left: Basis, right: Basis) -> Core:
         k = left.block.count
         weights, decay = self._weights(k)
         norms, traces = left.block.norms[:k, None], (self._decays[:k], self._rhos[:k], self._has_head)
         Z = norms * left.coordinates.T  # coordinates of the vectors, then of the traces
-        kernels.follow_traces(*traces, Z)
+        kernels.traces_from_features(*traces, Z)
         Z *= (weights * right.block.norms[:k])[:, None]
         K = Z.T @ right.coordinates.T
         r = self.factors.sigma.size
@@ -353,13 +355,13 @@ class DeferredSystem:
         on_vectors = np.zeros((k, self._n_targets + 1))  # b's part of the block, and the last trace
         on_vectors[:, :-1] = weights[:, None] * self._rewards[:k]
         on_vectors[k - 1 :, -1] = 1.0
-        kernels.gather_traces(*traces, on_vectors)
+        kernels.traces_from_features_adjoint(*traces, on_vectors)
         on_vectors *= norms
         projection = None
-        if self.projected is not None:
+        if self.equations is not None:
             q = self._kept(sigma)
             samples = self._rhos[:k], weights, self._rewards[:k], decay
-            projection = self.projected.project(left, right, *samples, L[:, :q], Rt[:q])
+            projection = self.equations.project(left, right, *samples, L[:, :q], Rt[:q])
         return Core(left, right, L, sigma, Rt, decay, on_vectors[:, :-1], on_vectors[:, -1:], projection)
 
     def _kept(self, sigma: FloatArray) -> int:
@@ -379,32 +381,32 @@ class DeferredSystem:
         weights: FloatArray = self.beta * keep ** np.arange(k - 1, -1, -1.0)
         return weights, keep**k
 
-    def _extensions(self) -> tuple[Extension, Extension]:
+    def _bases(self) -> tuple[Basis, Basis]:
         """Bases of [U, left block] and [V, right block]: a function of the state, whatever was read before."""
         n, U, V = len(self.seen), self.factors.U, self.factors.V
         full = self.is_full  # about to be compressed
-        if isinstance(self.left, SparseBlock) and isinstance(self.right, SparseBlock):
+        if isinstance(self.left, SparseVectors) and isinstance(self.right, SparseVectors):
             scratch = self.scratch()
             if full:
-                self._stepwise = None  # frees memory
-                return extend_sparse(U, self.left, scratch, n), extend_sparse(V, self.right, scratch, n)
-            if self._stepwise is None:
-                self._stepwise = StepwiseExtension(U, self.left), StepwiseExtension(V, self.right)
-            left_steps, right_steps = self._stepwise
-            return left_steps.extension(scratch, n), right_steps.extension(scratch, n)
-        assert isinstance(self.left, DenseBlock) and isinstance(self.right, DenseBlock)
+                self._growing = None  # frees memory
+                return sparse_basis(U, self.left, scratch, n), sparse_basis(V, self.right, scratch, n)
+            if self._growing is None:
+                self._growing = GrowingBasis(U, self.left), GrowingBasis(V, self.right)
+            left_steps, right_steps = self._growing
+            return left_steps.basis(scratch, n), right_steps.basis(scratch, n)
+        assert isinstance(self.left, DenseVectors) and isinstance(self.right, DenseVectors)
         if full:
             size = self.left.count
-            return extend_dense(U, self.left, n, chunk=size), extend_dense(V, self.right, n, chunk=size)
+            return dense_basis(U, self.left, n, chunk=size), dense_basis(V, self.right, n, chunk=size)
         # read in mid-buffer: whole chunks are kept for the next read
         whole = self.left.count - self.left.count % _CHUNK
         left, right = self._chunks or (None, None)
-        left = extend_dense(U, self.left, n, chunk=_CHUNK, count=whole, start=left)
-        right = extend_dense(V, self.right, n, chunk=_CHUNK, count=whole, start=right)
+        left = dense_basis(U, self.left, n, chunk=_CHUNK, count=whole, start=left)
+        right = dense_basis(V, self.right, n, chunk=_CHUNK, count=whole, start=right)
         self._chunks = left, right
         return (
-            extend_dense(U, self.left, n, chunk=_CHUNK, start=left),
-            extend_dense(V, self.right, n, chunk=_CHUNK, start=right),
+            dense_basis(U, self.left, n, chunk=_CHUNK, start=left),
+            dense_basis(V, self.right, n, chunk=_CHUNK, start=right),
         )
 
     def scratch(self) -> FloatArray:
@@ -439,25 +441,25 @@ class DeferredSystem:
             core.left, core.L[:, :kept], core.sigma[:kept], core.right, core.Rt[:kept].T
         )
         changes: dict[str, Any] = {"factors": factors, "b": b, "z": z[:, 0], "n_compressed": self.n_compressed + k}
-        if self.projected is not None and core.projection is not None:
+        if self.equations is not None and core.projection is not None:
             G = core.projection.G
             for on_left, on_right in rotations:
                 G = on_left @ G @ on_right.T
             samples = self._rhos[:k], self._weights(k)[0], self._rewards[:k], core.decay
-            changes["projected"] = self.projected.compressed(self.left, *samples, n, G)
+            changes["equations"] = self.equations.compressed(self.left, *samples, n, G)
         if self._should_switch():
-            dense = isinstance(self.left, SparseBlock)
+            dense = isinstance(self.left, SparseVectors)
             if dense:
                 self.seen.insert(np.arange(self.n_features))
             changes |= self._empty_buffers(dense)
         else:
             changes |= {"left": self.left.emptied(), "right": self.right.emptied()}
         changes |= {"_n_buffered": np.zeros(1, dtype=np.int64), "_trace_before": None}
-        self.__dict__.update(changes, _core=None, _Utb=None, _chunks=None, _stepwise=None)  # all of it or nothing
+        self.__dict__.update(changes, _core=None, _Utb=None, _chunks=None, _growing=None)  # all of it or nothing
 
     def _should_switch(self) -> bool:
         """Whether the vectors are better stored the other way: dense ones as rows, sparse ones as lists of entries."""
-        if isinstance(self.left, SparseBlock):
+        if isinstance(self.left, SparseVectors):
             nnz = float(self.left.indptr[self.left.count])
             return not self.replacing and nnz >= DENSE_FRACTION * self.n_features * self.left.count
         assert self.left is not None
@@ -482,7 +484,7 @@ class DeferredSystem:
         return Solution(core.right, y, *core.right.split(y))
 
     def step(self, rcond: float) -> FloatArray:
-        """Coordinates (size of the right extension,) of A⁺z for the trace z of the last sample."""
+        """Coordinates (size of the right basis,) of A⁺z for the trace z of the last sample."""
         core = self.core()
         inverse = inverse_factors(core.sigma, rcond=rcond, rank=self.rank)
         z = core.left.coordinates @ core.z_coefficients[:, 0]
@@ -496,7 +498,7 @@ class DeferredSystem:
         coordinates = np.zeros(V.shape[1])
         kernels.gather(rows, values, V, V.shape[0], V.shape[1], coordinates)
         out: FloatArray = coordinates @ solution.on_V
-        if isinstance(right.block, SparseBlock) and right.picked.size:
+        if isinstance(right.block, SparseVectors) and right.picked.size:
             out += right.block.overlaps(right.picked, rows, values, self.scratch()) @ solution.on_D
         if right.E.shape[1]:
             coordinates = np.zeros(right.E.shape[1])
@@ -522,11 +524,11 @@ class DeferredSystem:
             "storage": "none",
         }
         if self.left is not None and self.right is not None:
-            state["storage"] = "sparse" if isinstance(self.left, SparseBlock) else "dense"
+            state["storage"] = "sparse" if isinstance(self.left, SparseVectors) else "dense"
             state["has_head"] = self._has_head and k > 0
             state["left"], state["right"] = self.left.state(), self.right.state()
-        if self.projected is not None:
-            state["second"] = self.projected.state(k)
+        if self.equations is not None:
+            state["second"] = self.equations.state(k)
         if self.replacing:
             alive = self._stamps[:n] == self._clock[0]
             trace = np.zeros(n)  # longer than what there is if features came with weights to start from
@@ -549,8 +551,8 @@ class DeferredSystem:
         self._rhos = saved.floats("rhos", k, low=0.0, high=MAX_MAGNITUDE)
         self._rewards = saved.floats("rewards", k, self._n_targets, low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE)
         self._restore_blocks(saved, k, n)
-        if self.projected is not None:
-            self.projected.restore(saved.part("second"), k, self.factors.sigma.size, rows, n)
+        if self.equations is not None:
+            self.equations.restore(saved.part("second"), k, self.factors.sigma.size, rows, n)
         if self.replacing:
             self._trace = saved.floats("trace", n)
             self._stamps = (self._trace != 0.0).astype(np.float64)
@@ -573,12 +575,12 @@ class DeferredSystem:
             raise saved.error("has_head", "is true where no trace reaches into the buffer")
         if dense:
             self.left, self.right = (
-                DenseBlock.restore(saved.part("left"), k, n),
-                DenseBlock.restore(saved.part("right"), k, n),
+                DenseVectors.restore(saved.part("left"), k, n),
+                DenseVectors.restore(saved.part("right"), k, n),
             )
         else:
-            self.left = SparseBlock.restore(saved.part("left"), k, n, has_head=self._has_head)
-            self.right = SparseBlock.restore(saved.part("right"), k, n)
+            self.left = SparseVectors.restore(saved.part("left"), k, n, has_head=self._has_head)
+            self.right = SparseVectors.restore(saved.part("right"), k, n)
 
 
 def _grown(array: FloatArray, size: int) -> FloatArray:

@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from tests.linalg.test_extension import dense_block, orthonormal, random_S, sparse_block
-from tlstd.linalg.extension import Extension, extend_dense, extend_sparse
-from tlstd.linalg.lowrank import LowRank, TallFactor
+from tests.linalg.test_basis import dense_block, orthonormal, random_S, sparse_block
+from tlstd.linalg.basis import Basis, dense_basis, sparse_basis
+from tlstd.linalg.factors import Factors, TallFactor
 from tlstd.types import FloatArray
 
 
-def low_rank(U: FloatArray, sigma: FloatArray, V: FloatArray, rank: int | None = None) -> LowRank:
-    factors = LowRank(rank or U.shape[1])
+def low_rank(U: FloatArray, sigma: FloatArray, V: FloatArray, rank: int | None = None) -> Factors:
+    factors = Factors(rank or U.shape[1])
     factors.left.load(U)
     factors.right.load(V)
     factors.sigma = sigma
     return factors
 
 
-def product(factors: LowRank) -> FloatArray:
+def product(factors: Factors) -> FloatArray:
     return (factors.U * factors.sigma) @ factors.V.T
 
 
@@ -94,7 +94,7 @@ class TestOrthonormalise:
         check_orthonormalised(U, np.arange(6.0, 0.0, -1.0), V)
 
     def test_empty(self) -> None:
-        factors = LowRank(3)
+        factors = Factors(3)
         factors.orthonormalise()
         assert factors.orthogonality_error() == 0.0
         assert factors.U.shape == (0, 0)
@@ -108,12 +108,12 @@ class TestReplace:
             n_U, n, r, k = 12, 12 if kind == "dense" else 20, 3, 7
             U, V, sigma = orthonormal(rng, n_U, r), orthonormal(rng, n_U, r), np.array([3.0, 2.0, 1.0])
             factors = low_rank(U, sigma, V, rank=6)
-            extensions = [self.extension(M, random_S(rng, n, k), kind, n) for M in (factors.U, factors.V)]
+            bases = [self.basis(M, random_S(rng, n, k), kind, n) for M in (factors.U, factors.V)]
             for kept in (0, 2, 6):
                 factors = low_rank(U, sigma, V, rank=6)
                 left, right = (
-                    self.extension(M, e.block.columns(np.arange(k), n), kind, n)
-                    for M, e in zip((factors.U, factors.V), extensions, strict=True)
+                    self.basis(M, e.block.columns(np.arange(k), n), kind, n)
+                    for M, e in zip((factors.U, factors.V), bases, strict=True)
                 )
                 L, R = orthonormal(rng, left.size, kept), orthonormal(rng, right.size, kept)
                 new_sigma = np.sort(rng.random(kept))[::-1]
@@ -124,10 +124,10 @@ class TestReplace:
                 assert_allclose(product(factors), expected, atol=1e-13)
 
     @staticmethod
-    def extension(U: FloatArray, S: FloatArray, kind: str, n: int) -> Extension:
+    def basis(U: FloatArray, S: FloatArray, kind: str, n: int) -> Basis:
         if kind == "sparse":
-            return extend_sparse(U, sparse_block(S), np.zeros(n), n)
-        return extend_dense(U, dense_block(S), n, chunk=3)
+            return sparse_basis(U, sparse_block(S), np.zeros(n), n)
+        return dense_basis(U, dense_block(S), n, chunk=3)
 
 
 class TestTallFactor:
@@ -138,7 +138,7 @@ class TestTallFactor:
         kept = factor.matrix.copy()
         for n in (5, 6, 7, 30, 31):
             block = sparse_block(np.zeros((n, 1)))
-            basis = Extension(factor.matrix, block, np.zeros(0, dtype=np.int64), np.zeros((3, 1)), n)
+            basis = Basis(factor.matrix, block, np.zeros(0, dtype=np.int64), np.zeros((3, 1)), n)
             factor = factor.replaced(basis, np.eye(3))
             assert factor.matrix.shape == (n, 3)
             assert_array_equal(factor.matrix[:5], kept)
@@ -150,7 +150,7 @@ class TestTallFactor:
         factor.n_rows = 3
         factor.load(np.ones((3, 1)))
         block = sparse_block(np.zeros((8, 1)))
-        basis = Extension(factor.matrix, block, np.zeros(0, dtype=np.int64), np.zeros((1, 1)), 8)
+        basis = Basis(factor.matrix, block, np.zeros(0, dtype=np.int64), np.zeros((1, 1)), 8)
         factor = factor.replaced(basis, np.eye(1))
         assert_array_equal(factor.matrix[:, 0], [1, 1, 1, 0, 0, 0, 0, 0])
 

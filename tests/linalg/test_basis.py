@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from tlstd.linalg.blocks import Block, DenseBlock, SparseBlock
-from tlstd.linalg.extension import Extension, extend_dense, extend_sparse
-from tlstd.linalg.stepwise import StepwiseExtension
+from tlstd.linalg.basis import Basis, dense_basis, sparse_basis
+from tlstd.linalg.buffered_vectors import BufferedVectors, DenseVectors, SparseVectors
+from tlstd.linalg.growing_basis import GrowingBasis
 from tlstd.types import FloatArray
 
 
@@ -14,9 +14,9 @@ def orthonormal(rng: np.random.Generator, n: int, r: int) -> FloatArray:
     return np.linalg.qr(rng.standard_normal((n, r)))[0]
 
 
-def sparse_block(S: FloatArray, head: FloatArray | None = None) -> SparseBlock:
+def sparse_block(S: FloatArray, head: FloatArray | None = None) -> SparseVectors:
     """A block with the columns of S, the first of them as a dense head if given."""
-    block = SparseBlock(max(S.shape[1], 1))
+    block = SparseVectors(max(S.shape[1], 1))
     for j, s in enumerate(S.T):
         rows, norm = np.flatnonzero(s), float(np.linalg.norm(s))
         block.reserve(rows.size)
@@ -31,8 +31,8 @@ def sparse_block(S: FloatArray, head: FloatArray | None = None) -> SparseBlock:
     return block
 
 
-def dense_block(S: FloatArray, head: FloatArray | None = None) -> DenseBlock:
-    block = DenseBlock(max(S.shape[1], 1), S.shape[0])
+def dense_block(S: FloatArray, head: FloatArray | None = None) -> DenseVectors:
+    block = DenseVectors(max(S.shape[1], 1), S.shape[0])
     for j, s in enumerate(S.T):
         block.append(s[None, :])
         if j == 0 and head is not None:
@@ -40,50 +40,50 @@ def dense_block(S: FloatArray, head: FloatArray | None = None) -> DenseBlock:
     return block
 
 
-def extend(U: FloatArray, S: FloatArray, kind: str, head: FloatArray | None = None) -> tuple[Extension, FloatArray]:
-    """The extension of U by S and, as the truth, S with unit columns."""
+def extend(U: FloatArray, S: FloatArray, kind: str, head: FloatArray | None = None) -> tuple[Basis, FloatArray]:
+    """A basis of [U, S] and, as the truth, S with unit columns."""
     n = S.shape[0]
     S = S.copy()
     if kind == "sparse":
-        extension = extend_sparse(U, sparse_block(S, head), np.zeros(n), n)
-    elif kind == "stepwise":
-        extension = StepwiseExtension(U, sparse_block(S, head)).extension(np.zeros(n), n)
+        basis = sparse_basis(U, sparse_block(S, head), np.zeros(n), n)
+    elif kind == "growing":
+        basis = GrowingBasis(U, sparse_block(S, head)).basis(np.zeros(n), n)
     else:
-        extension = extend_dense(U, dense_block(S, head), n, chunk=max(S.shape[1], 1))
+        basis = dense_basis(U, dense_block(S, head), n, chunk=max(S.shape[1], 1))
     if head is not None:
         S[: head.size, 0], S[head.size :, 0] = head, 0.0
     norms = np.linalg.norm(S, axis=0)
     S[:, norms > 0.0] /= norms[norms > 0.0]
-    return extension, S
+    return basis, S
 
 
-def check(extension: Extension, S: FloatArray) -> None:
-    """What an extension promises, for the unit vectors S.
+def check(basis: Basis, S: FloatArray) -> None:
+    """What a basis promises, for the unit vectors S.
 
     Explicit directions are orthonormal to rounding; those found through the Gram matrix to a few ε/δ², which
-    ``LowRank`` mends after a compression.
+    ``Factors`` mends after a compression.
     """
-    n, size = extension.n, extension.size
+    n, size = basis.n, basis.size
     assert size <= n
-    assert extension.coordinates.shape == (size, S.shape[1])
-    basis = extension.expand(np.eye(size))
-    assert_allclose(basis.T @ basis, np.eye(size), rtol=0.0, atol=1e-11 if extension.picked.size else 1e-13)
-    assert_allclose(basis @ extension.coordinates, S, rtol=0.0, atol=1e-13)
-    rank_of_U = extension.U.shape[1]
-    assert_allclose(basis[: extension.U.shape[0], :rank_of_U], extension.U, rtol=0.0, atol=1e-15)
+    assert basis.coordinates.shape == (size, S.shape[1])
+    B = basis.expand(np.eye(size))
+    assert_allclose(B.T @ B, np.eye(size), rtol=0.0, atol=1e-11 if basis.picked.size else 1e-13)
+    assert_allclose(B @ basis.coordinates, S, rtol=0.0, atol=1e-13)
+    rank_of_U = basis.U.shape[1]
+    assert_allclose(B[: basis.U.shape[0], :rank_of_U], basis.U, rtol=0.0, atol=1e-15)
     rng = np.random.default_rng(0)
     C = rng.standard_normal((size, 3))
-    assert_allclose(extension.project(extension.expand(C)), C, rtol=0.0, atol=1e-10)
+    assert_allclose(basis.project(basis.expand(C)), C, rtol=0.0, atol=1e-10)
     X = rng.standard_normal((n, 3))
-    assert_allclose(extension.project(X), basis.T @ X, rtol=0.0, atol=1e-10)
-    on_U, on_S, on_E = extension.split(C)
-    Y = extension.E @ on_E
-    Y[: extension.U.shape[0]] += extension.U @ on_U
-    Y += S[:, extension.picked] @ on_S
-    assert_allclose(Y, basis @ C, rtol=0.0, atol=1e-10)
+    assert_allclose(basis.project(X), B.T @ X, rtol=0.0, atol=1e-10)
+    on_U, on_S, on_E = basis.split(C)
+    Y = basis.E @ on_E
+    Y[: basis.U.shape[0]] += basis.U @ on_U
+    Y += S[:, basis.picked] @ on_S
+    assert_allclose(Y, B @ C, rtol=0.0, atol=1e-10)
 
 
-KINDS = pytest.mark.parametrize("kind", ["sparse", "stepwise", "dense"])
+KINDS = pytest.mark.parametrize("kind", ["sparse", "growing", "dense"])
 HEADS = pytest.mark.parametrize("with_head", [False, True], ids=["", "head"])
 
 
@@ -101,15 +101,15 @@ class TestExtend:
             rng = np.random.default_rng(seed)
             U = orthonormal(rng, n_U, r)
             head = rng.standard_normal(n if kind == "dense" else n - 3) if with_head else None
-            extension, S = extend(U, random_S(rng, n, k), kind, head)
-            check(extension, S)
-            assert extension.size == np.linalg.matrix_rank(np.hstack([np.vstack([U, np.zeros((n - n_U, r))]), S]))
+            basis, S = extend(U, random_S(rng, n, k), kind, head)
+            check(basis, S)
+            assert basis.size == np.linalg.matrix_rank(np.hstack([np.vstack([U, np.zeros((n - n_U, r))]), S]))
 
     def test_nothing(self, kind: str, with_head: bool) -> None:
         U = orthonormal(np.random.default_rng(0), 7, 3)
-        extension, S = extend(U, np.zeros((7, 0)), kind)
-        assert extension.size == 3
-        check(extension, S)
+        basis, S = extend(U, np.zeros((7, 0)), kind)
+        assert basis.size == 3
+        check(basis, S)
 
     @pytest.mark.parametrize("factor", [1.0, -1.0, 3.0, 1e-80])
     def test_duplicates(self, kind: str, with_head: bool, factor: float) -> None:
@@ -117,9 +117,9 @@ class TestExtend:
         S = random_S(rng, 30, 5)
         S = np.hstack([S, factor * S, S[:, :1]])
         head = rng.standard_normal(30) if with_head else None
-        extension, S = extend(orthonormal(rng, 30, 4), S, kind, head)
-        check(extension, S)
-        assert extension.size == 4 + np.linalg.matrix_rank(S)
+        basis, S = extend(orthonormal(rng, 30, 4), S, kind, head)
+        check(basis, S)
+        assert basis.size == 4 + np.linalg.matrix_rank(S)
 
     @pytest.mark.parametrize("exponent", range(1, 16))
     def test_near_duplicates(self, kind: str, with_head: bool, exponent: int) -> None:
@@ -151,10 +151,10 @@ class TestExtend:
             U = orthonormal(rng, 30, 6)
             S = U @ rng.standard_normal((6, 8)) + 10.0**-exponent * rng.standard_normal((30, 8))
             head = U @ rng.standard_normal(6) if with_head else None
-            extension, S = extend(U, S, kind, head)
-            check(extension, S)
+            basis, S = extend(U, S, kind, head)
+            check(basis, S)
             if exponent >= 16:
-                assert extension.size == 6
+                assert basis.size == 6
 
     def test_zero_vectors(self, kind: str, with_head: bool) -> None:
         rng = np.random.default_rng(2)
@@ -162,47 +162,47 @@ class TestExtend:
             S = random_S(rng, 20, 6)
             S[:, zeros] = 0.0
             head = rng.standard_normal(20) if with_head else None
-            extension, S = extend(orthonormal(rng, 20, 3), S, kind, head)
-            check(extension, S)
-            assert extension.size == 3 + np.linalg.matrix_rank(S)
+            basis, S = extend(orthonormal(rng, 20, 3), S, kind, head)
+            check(basis, S)
+            assert basis.size == 3 + np.linalg.matrix_rank(S)
 
     def test_U_spans_everything(self, kind: str, with_head: bool) -> None:
         rng = np.random.default_rng(3)
         head = rng.standard_normal(8) if with_head else None
-        extension, S = extend(orthonormal(rng, 8, 8), random_S(rng, 8, 5), kind, head)
-        assert extension.size == 8
-        check(extension, S)
+        basis, S = extend(orthonormal(rng, 8, 8), random_S(rng, 8, 5), kind, head)
+        assert basis.size == 8
+        check(basis, S)
 
     @pytest.mark.parametrize(("n_U", "r"), [(8, 0), (8, 3), (8, 7), (5, 4), (5, 5)])
     def test_more_vectors_than_dimensions(self, kind: str, with_head: bool, n_U: int, r: int) -> None:
         for seed in range(5):
             rng = np.random.default_rng(seed)
             head = rng.standard_normal(8) if with_head else None
-            extension, S = extend(orthonormal(rng, n_U, r), random_S(rng, 8, 30, 0.6), kind, head)
-            assert extension.size == 8
-            check(extension, S)
+            basis, S = extend(orthonormal(rng, n_U, r), random_S(rng, 8, 30, 0.6), kind, head)
+            assert basis.size == 8
+            check(basis, S)
 
     def test_one_feature(self, kind: str, with_head: bool) -> None:
         head = np.array([-2.0]) if with_head else None
         for r in (0, 1):
-            extension, S = extend(np.ones((1, r)), np.array([[3.0, -1.0, 0.0]]), kind, head)
-            assert extension.size == 1
-            check(extension, S)
+            basis, S = extend(np.ones((1, r)), np.array([[3.0, -1.0, 0.0]]), kind, head)
+            assert basis.size == 1
+            check(basis, S)
 
     def test_scales_do_not_matter(self, kind: str, with_head: bool) -> None:
         rng = np.random.default_rng(4)
         U, S = orthonormal(rng, 20, 3), random_S(rng, 20, 5)
         S *= np.array([1e-140, 1.0, 1e90, 1e-60, 1e30])
         head = 1e80 * rng.standard_normal(20) if with_head else None
-        extension, S = extend(U, S, kind, head)
-        check(extension, S)
-        assert extension.size == 8
+        basis, S = extend(U, S, kind, head)
+        check(basis, S)
+        assert basis.size == 8
 
 
 @HEADS
 @pytest.mark.parametrize("chunk", [1, 4, 5, 12, 20])
-def test_dense_extension_in_chunks(with_head: bool, chunk: int) -> None:
-    """Going on from an earlier extension leaves that one alone and gives the same to the bit."""
+def test_dense_basis_in_chunks(with_head: bool, chunk: int) -> None:
+    """Going on from an earlier basis leaves that one alone and gives the same to the bit."""
     rng = np.random.default_rng(0)
     n, k = 25, 12
     U, S = orthonormal(rng, n, 4), random_S(rng, n, k, 1.0)
@@ -214,22 +214,22 @@ def test_dense_extension_in_chunks(with_head: bool, chunk: int) -> None:
     if head is not None:
         S[:, 0] = head
     S /= np.where(np.linalg.norm(S, axis=0) > 0.0, np.linalg.norm(S, axis=0), 1.0)
-    whole = extend_dense(U, block, n, chunk=chunk)
+    whole = dense_basis(U, block, n, chunk=chunk)
     check(whole, S)
     start = None
     for count in range(0, k, chunk):
         block.count = count
-        start = extend_dense(U, block, n, chunk=chunk, start=start)
+        start = dense_basis(U, block, n, chunk=chunk, start=start)
         check(start, S[:, :count])
         block.count = k
-        again = extend_dense(U, block, n, chunk=chunk, start=start)
+        again = dense_basis(U, block, n, chunk=chunk, start=start)
         assert np.array_equal(again.coordinates, whole.coordinates)
         assert np.array_equal(again.E, whole.E)
         check(start, S[:, :count])
 
 
 @HEADS
-def test_sparse_extension_while_the_block_grows(with_head: bool) -> None:
+def test_sparse_basis_while_the_block_grows(with_head: bool) -> None:
     """Gram matrix and projections are kept from call to call; the head comes with the first vector."""
     rng = np.random.default_rng(0)
     n, k = 25, 12
@@ -237,7 +237,7 @@ def test_sparse_extension_while_the_block_grows(with_head: bool) -> None:
     S[:, 5] = S[:, 2] * (1 + 1e-9)
     head = rng.standard_normal(22) if with_head else None
     whole = sparse_block(S, head)
-    block = SparseBlock(k)
+    block = SparseVectors(k)
     block.indptr, block.rows, block.vals, block.norms, block.head = (
         whole.indptr,
         whole.rows,
@@ -250,12 +250,12 @@ def test_sparse_extension_while_the_block_grows(with_head: bool) -> None:
     S /= np.linalg.norm(S, axis=0)
     for count in (1, 2, 7, 7, 12):
         block.count = count
-        check(extend_sparse(U, block, np.zeros(n), n), S[:, :count])
+        check(sparse_basis(U, block, np.zeros(n), n), S[:, :count])
 
 
 class TestBlocks:
     @staticmethod
-    def blocks(S: FloatArray, head: FloatArray | None) -> list[Block]:
+    def blocks(S: FloatArray, head: FloatArray | None) -> list[BufferedVectors]:
         return [sparse_block(S, head), dense_block(S, head)]
 
     @HEADS
@@ -329,5 +329,5 @@ class TestBlocks:
             fresh.rows[: fresh.indptr[3]],
             fresh.vals[: fresh.indptr[3]],
         )
-        extension = extend_sparse(orthonormal(rng, 10, 3), block, np.zeros(10), 10)
-        check(extension, S / np.linalg.norm(S, axis=0))
+        basis = sparse_basis(orthonormal(rng, 10, 3), block, np.zeros(10), 10)
+        check(basis, S / np.linalg.norm(S, axis=0))

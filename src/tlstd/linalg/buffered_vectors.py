@@ -23,7 +23,7 @@ _UNIT = 1e-10
 """Deviation from length one that no saved unit vector has."""
 
 
-class SparseBlock:
+class SparseVectors:
     """Up to ``capacity`` sparse vectors in row coordinates."""
 
     def __init__(self, capacity: int) -> None:
@@ -56,9 +56,9 @@ class SparseBlock:
             rows[:used], vals[:used] = self.rows[:used], self.vals[:used]
             self.__dict__.update(rows=rows, vals=vals)
 
-    def emptied(self) -> SparseBlock:
+    def emptied(self) -> SparseVectors:
         """An empty block with the same memory; this one must not be used any more."""
-        other = SparseBlock(0)
+        other = SparseVectors(0)
         other.indptr, other.rows, other.vals, other.norms = self.arrays
         other._gram, other._same_as, other._repeats = self._gram, self._same_as, self._repeats
         other._last, other._previous, other._owner = self._last, self._previous, self._owner
@@ -203,7 +203,7 @@ class SparseBlock:
         }
 
     @classmethod
-    def restore(cls, saved: Saved, count: int, n: int, *, has_head: bool = False) -> SparseBlock:
+    def restore(cls, saved: Saved, count: int, n: int, *, has_head: bool = False) -> SparseVectors:
         """A block of ``count`` vectors over ``n`` rows from a saved state, if it can be one; with no room for more."""
         self = cls(count)
         rows = saved.integers("rows", None, low=0, high=n - 1)
@@ -226,7 +226,7 @@ class SparseBlock:
         return self
 
 
-class DenseBlock:
+class DenseVectors:
     """Up to ``capacity`` dense vectors of n entries, one per row of a matrix."""
 
     def __init__(self, capacity: int, n: int) -> None:
@@ -249,9 +249,9 @@ class DenseBlock:
         target /= lengths[:, None]
         self.count = stop
 
-    def emptied(self) -> DenseBlock:
+    def emptied(self) -> DenseVectors:
         """An empty block with the same memory; this one must not be used any more."""
-        other = DenseBlock(0, 0)
+        other = DenseVectors(0, 0)
         other.matrix, other.norms = self.matrix, self.norms
         return other
 
@@ -305,7 +305,7 @@ class DenseBlock:
         return {"matrix": self.matrix[: self.count], "norms": self.norms[: self.count]}
 
     @classmethod
-    def restore(cls, saved: Saved, count: int, n: int) -> DenseBlock:
+    def restore(cls, saved: Saved, count: int, n: int) -> DenseVectors:
         """A block of ``count`` vectors of ``n`` entries from a saved state, if it can be one; with no room for more."""
         self = cls(0, n)
         self.matrix = saved.floats("matrix", count, n, low=-2.0, high=2.0)
@@ -332,4 +332,4 @@ def _lengthened(array: IntArray, size: int) -> IntArray:
     return longer
 
 
-Block: TypeAlias = SparseBlock | DenseBlock
+BufferedVectors: TypeAlias = SparseVectors | DenseVectors

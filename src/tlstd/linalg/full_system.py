@@ -20,7 +20,7 @@ DENSE_FRACTION = 0.25
 """Share of non-zero features from which the system is accumulated by dense matrix products."""
 
 
-class NormalSystem:
+class FullSystem:
     """A = Σ ω z dᵀ and b = Σ ω z r, with running-average or exponentially forgetting weights.
 
     What is stored is ``scale``⁻¹ times the system, so that forgetting costs nothing per entry. Sparse transitions are
