@@ -292,7 +292,7 @@ def test_a_read_inverts_at_most_rank_singular_values(density: float) -> None:
     steps = random_transitions(np.random.default_rng(1), n_features=40, n_steps=130, density=density)
     model = TLSTD(40, 5, lambda_=0.5, buffer_size=25, rcond=0.0)
     model.update_many(steps)
-    assert model._system.n_buffered == 5
+    assert model._system.buffer.count == 5
     assert model._system.core().sigma.size > 5
     assert model.singular_values.size == 5
     solution = model._read()
@@ -373,7 +373,7 @@ def test_storage_switches_to_dense_when_features_turn_out_dense() -> None:
     steps = Transitions.from_episodes([(X, rng.standard_normal(199), False)], gamma=0.9)
     model = TLSTD(40, 40, lambda_=0.5, buffer_size=50, rcond=1e-14)
     model.update_many(steps)
-    assert type(model._system.left).__name__ == "DenseVectors"
+    assert model._system.buffer.storage == "dense"
     A, b = batch_lstd(steps, 0.5)
     assert_equals_batch(model, steps, A, b)
 
@@ -442,9 +442,9 @@ def test_storage_switches_back_to_sparse() -> None:
     steps = Transitions.from_episodes([(X, rng.standard_normal(199), False)], gamma=0.9)
     model = TLSTD(60, 60, lambda_=0.5, buffer_size=50, rcond=1e-14)
     model.update_many(steps[:10])
-    assert type(model._system.left).__name__ == "DenseVectors"
+    assert model._system.buffer.storage == "dense"
     model.update_many(steps[10:])
-    assert type(model._system.left).__name__ == "SparseVectors"
+    assert model._system.buffer.storage == "sparse"
     A, b = batch_lstd(steps, 0.5)
     assert_equals_batch(model, steps, A, b)
 

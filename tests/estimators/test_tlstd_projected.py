@@ -55,7 +55,7 @@ def test_against_the_system_written_out(kind: str, options: dict[str, Any]) -> N
     steps = random_steps(np.random.default_rng(0), 120, kind=kind, ratios=True, n_targets=2)
     model = TLSTD(30, 8, lambda_=0.7, buffer_size=40, reads="projected", n_targets=2, **options)
     model.update_many(steps[:80])
-    assert model._system.n_buffered == 0
+    assert model._system.buffer.count == 0
     at_compression = TLSTD(30, 8, lambda_=0.7, buffer_size=40, n_targets=2, **options)
     at_compression.update_many(steps[:80])
     for n in (0, 1, 7, 39):

@@ -20,9 +20,6 @@ from tlstd.types import FloatArray, IntArray, Vector
 
 Number = TypeVar("Number", np.float64, np.int64)
 
-DENSE_FRACTION = 0.25
-"""Share of non-zero features from which weights and trace are dense arrays."""
-
 _CHUNK = 1 << 18
 """Feature entries, of x and x_next together, that are translated into rows at once."""
 
@@ -102,8 +99,7 @@ class TDFamily(SteppingEstimator):
 
     def _start(self, first: Batch) -> None:
         """Choose dense or sparse storage by the first sample's features, as all estimators do."""
-        nnz = first.most_active()
-        if self._replacing or nnz < max(2.0, DENSE_FRACTION * self.n_features):
+        if self._replacing or not first.is_dense(self.n_features):
             self._is_dense = False
             return
         W, seen = np.zeros((self.n_features, self.n_targets), order="F"), FeatureRows(self.n_features)

@@ -84,13 +84,13 @@ class TruncatedEstimator(LinearEstimator):
     @guarded
     def n_buffered(self) -> int:
         """Number of samples that wait in the buffer."""
-        return self._system.n_buffered
+        return self._system.buffer.count
 
     @property
     @guarded
     def buffer_capacity(self) -> int:
         """Samples in a full buffer: ``buffer_size`` or the default for the features at hand; 0 before the first."""
-        return self._system.capacity
+        return self._system.buffer.capacity
 
     @property
     @guarded

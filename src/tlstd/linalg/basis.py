@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpstrf
 
 from tlstd.kernels import sparse as kernels
+from tlstd.linalg.arrays import slices
 from tlstd.linalg.buffered_vectors import BufferedVectors, DenseVectors, SparseVectors
 from tlstd.linalg.qr import orthonormalised, pivoted_qr
 from tlstd.linalg.svd import EPS, solve_triangle
@@ -154,8 +155,7 @@ class Basis:
             part = slice(start, start + width)
             X = self.block.columns(vectors[part], self.n)
             self.block.add_to(X, self.picked, -on_S[:, part])
-            for first in range(0, self.U.shape[0], _ROWS):
-                rows = slice(first, min(first + _ROWS, self.U.shape[0]))
+            for rows in slices(self.U.shape[0], _ROWS):
                 X[rows] -= self.U[rows] @ on_U[:, part]
             squares[part] = np.einsum("ij,ij->j", X, X)
         return np.sqrt(squares)

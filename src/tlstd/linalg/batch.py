@@ -14,10 +14,18 @@ from tlstd.types import FloatArray, IntArray, Matrix, SparseVector, Transition, 
 CSRArrays: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 Rows: TypeAlias = "CSRArrays | FloatArray"
 
+DENSE_FRACTION = 0.25
+"""Share of non-zero features from which vectors are kept as dense rows."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Transitions ``i`` from row ``rows[i]`` of ``x`` to row ``next_rows[i]`` of ``x_next``; rewards are (N, m)."""
+    """Transitions ``i`` from row ``rows[i]`` of ``x`` to row ``next_rows[i]`` of ``x_next``; rewards are (N, m).
+
+    Not :class:`~tlstd.types.Transitions`, which is what users have: that checks, converts, compares and prints. This
+    has the raw arrays that kernels take, is not checked, has one form for one and many transitions, and its parts are
+    views. Only estimators make it.
+    """
 
     x: Rows
     rows: IntArray
@@ -123,6 +131,10 @@ class Batch:
         return kernels.trace_bound_dense(  # type: ignore[no-any-return]
             self.x, self.rows, decays, self.rhos, bound, limit
         )
+
+    def is_dense(self, n_features: int) -> bool:
+        """Whether the first x has so many non-zeros that vectors are better kept as dense rows."""
+        return self.part(0, 1).most_active() >= max(2.0, DENSE_FRACTION * n_features)
 
     def most_active(self) -> int:
         """Largest number of non-zeros among the vectors x."""

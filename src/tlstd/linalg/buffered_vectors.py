@@ -1,4 +1,4 @@
-"""Sets of vectors waiting to be folded into low-rank factors.
+"""Sets of vectors waiting to be folded into the factors.
 
 Both kinds hold unit vectors S (one per sample, as columns of an n × k matrix that is never formed for the sparse
 kind) and their lengths, and offer the same few operations. Vector 0 may be a dense *head*: the trace that reaches
@@ -7,13 +7,13 @@ into the block from before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
 
 from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
+from tlstd.linalg.arrays import enlarged, slices
 from tlstd.types import FloatArray, IntArray
 
 _LONGEST = 1e110
@@ -33,13 +33,7 @@ class SparseVectors:
         self.norms: FloatArray = np.zeros(capacity)
         self.count = 0
         self.head: FloatArray | None = None
-        self._gram: FloatArray = np.zeros((0, 0))
-        self._n_gram = 0
-        # for each row the last entry in it, for each entry the one before it in its row, and its vector
-        self._last = self._previous = self._owner = np.zeros(0, dtype=np.int64)
-        self._same_as: IntArray = np.zeros(0, dtype=np.int64)
-        self._repeats: IntArray = np.zeros(0, dtype=np.int64)  # a hash table
-        self._n_compared = 0
+        self._gram = _Gram()
         self._products: dict[str, tuple[FloatArray, int]] = {}
 
     @property
@@ -49,30 +43,21 @@ class SparseVectors:
 
     def reserve(self, nnz: int) -> None:
         """Make room for ``nnz`` further entries."""
-        used = int(self.indptr[self.count])
-        if used + nnz > self.rows.size:
-            size = max(used + nnz, 3 * self.rows.size // 2)
-            rows, vals = np.zeros(size, dtype=np.int64), np.zeros(size)
-            rows[:used], vals[:used] = self.rows[:used], self.vals[:used]
-            self.__dict__.update(rows=rows, vals=vals)
+        needed = int(self.indptr[self.count]) + nnz
+        if needed > self.rows.size:
+            size = max(needed, 3 * self.rows.size // 2)
+            self.__dict__.update(rows=enlarged(self.rows, size), vals=enlarged(self.vals, size))
 
     def emptied(self) -> SparseVectors:
         """An empty block with the same memory; this one must not be used any more."""
         other = SparseVectors(0)
         other.indptr, other.rows, other.vals, other.norms = self.arrays
-        other._gram, other._same_as, other._repeats = self._gram, self._same_as, self._repeats
-        other._last, other._previous, other._owner = self._last, self._previous, self._owner
-        if self._n_gram:
-            other._last[self.rows[: self.indptr[self._n_gram]]] = -1
-        other._repeats[:] = -1
+        other._gram = self._gram.emptied(self)
         return other
 
     def mend(self, count: int) -> None:
         """Be the first ``count`` vectors, with nothing computed from them."""
-        none = np.zeros(0, dtype=np.int64)
-        self.__dict__.update(count=count, head=self.head if count else None, _gram=np.zeros((0, 0)), _n_gram=0)
-        self.__dict__.update(_last=none, _previous=none, _owner=none, _same_as=none, _repeats=none)
-        self.__dict__.update(_n_compared=0, _products={})
+        self.__dict__.update(count=count, head=self.head if count else None, _gram=_Gram(), _products={})
 
     def set_head(self, head: FloatArray) -> None:
         """Replace vector 0 by a dense one."""
@@ -86,49 +71,23 @@ class SparseVectors:
         x[self.rows[: self.indptr[1]]] = self.vals[: self.indptr[1]] * self.norms[0]
         return x
 
+    def nnz(self) -> int:
+        """Number of entries of all vectors, without the head."""
+        return int(self.indptr[self.count])
+
     def same_as(self) -> IntArray:
         """For each vector the first that equals it, itself if there is none before it; (k,)."""
-        if self._n_compared < self.count:
-            if self._repeats.size < 2 * self.norms.size:
-                self._repeats = np.full(1 << (2 * self.norms.size).bit_length(), -1, dtype=np.int64)
-                self._n_compared = 0
-            self._same_as = _lengthened(self._same_as, self.norms.size)
-            if self._n_compared == 0 and self.head is not None:  # vector 0 is another one than its entries
-                self._same_as[0] = 0
-                self._n_compared = 1
-            kernels.find_repeats(self.arrays[:3], self._n_compared, self.count, self._repeats, self._same_as)
-            self._n_compared = self.count
-        return self._same_as[: self.count]
+        return self._gram.same_as(self)
 
     def gram(self, n: int) -> FloatArray:
         """SᵀS, (k, k), of vectors over n rows. Only what is new since the last call is computed."""
-        if self._n_gram < self.count:
-            self._last, self._previous, self._owner = (
-                _lengthened(a, size)
-                for a, size in ((self._last, n), (self._previous, self.rows.size), (self._owner, self.rows.size))
-            )
-            if self._gram.shape[0] < self.count:
-                larger = np.zeros((min(self.norms.size, 2 * self.count),) * 2)
-                larger[: self._n_gram, : self._n_gram] = self._gram[: self._n_gram, : self._n_gram]
-                self._gram = larger
-            lists = (self._last, self._previous, self._owner)
-            kernels.gram(self.arrays[:3], self.same_as(), self._n_gram, self.count, lists, self._gram)
-            if self.head is not None:
-                column = self._raw_dots(self.head[:, None], self._n_gram)[:, 0]
-                if self._n_gram == 0:
-                    column[0] = float(self.head @ self.head)
-                new = slice(self._n_gram, self.count)
-                self._gram[0, new] = self._gram[new, 0] = column[new]
-            self._n_gram = self.count
-        return self._gram[: self.count, : self.count]
+        return self._gram.of(self, n)
 
     def products(self, name: str, B: FloatArray) -> FloatArray:
-        """SᵀB, (k, m), as :meth:`dots`, for a B that stays the same until :meth:`clear`; once per vector."""
+        """SᵀB, (k, m), as :meth:`dots`, for a B that stays the same while the buffer fills; once per vector."""
         out, known = self._products.get(name, (np.zeros((0, B.shape[1])), 0))
         if out.shape[0] < self.count:
-            larger = np.zeros((min(self.norms.size, 2 * self.count), B.shape[1]))
-            larger[:known] = out[:known]
-            out = larger
+            out = enlarged(out, min(self.norms.size, 2 * self.count), B.shape[1])
         if known < self.count:
             out[known : self.count] = self.dots(B, known)[known:]
             self._products[name] = out, self.count
@@ -136,13 +95,14 @@ class SparseVectors:
 
     def dots(self, B: FloatArray, first: int = 0) -> FloatArray:
         """SᵀB, (k, m); rows that B does not have count as zero. Vectors before ``first`` are left out (zero)."""
-        out = self._raw_dots(B, first)
+        out = self.dots_of_entries(B, first)
         if self.head is not None and first == 0:
             rows = min(self.head.size, B.shape[0])
             out[0] = self.head[:rows] @ B[:rows]
         return out
 
-    def _raw_dots(self, B: FloatArray, first: int) -> FloatArray:
+    def dots_of_entries(self, B: FloatArray, first: int) -> FloatArray:
+        """As :meth:`dots`, without the head."""
         out = np.zeros((self.count, B.shape[1]))
         kernels.dots(self.indptr, self.rows, self.vals, first, self.count, B, B.shape[0], B.shape[1], out)
         return out
@@ -152,7 +112,7 @@ class SparseVectors:
         dense = self.dense_part(picked, M)
         if dense is not None:
             head, coefficients = dense
-            for rows in _slices(head.size):
+            for rows in slices(head.size, 2048):
                 Y[rows] += np.multiply.outer(head[rows], coefficients)
         self.add_sparse_to(Y, picked, M)
 
@@ -187,13 +147,11 @@ class SparseVectors:
 
     def widen(self, capacity: int) -> None:
         """Make room for ``capacity`` vectors in all."""
-        indptr, norms = np.zeros(capacity + 1, dtype=np.int64), np.zeros(capacity)
-        indptr[: self.count + 1], norms[: self.count] = self.indptr[: self.count + 1], self.norms[: self.count]
-        self.__dict__.update(indptr=indptr, norms=norms)
+        self.__dict__.update(indptr=enlarged(self.indptr, capacity + 1), norms=enlarged(self.norms, capacity))
 
     def state(self) -> State:
         """What :meth:`restore` takes."""
-        used = int(self.indptr[self.count])
+        used = self.nnz()
         return {
             "indptr": self.indptr[: self.count + 1],
             "rows": self.rows[:used],
@@ -270,6 +228,10 @@ class DenseVectors:
         first: FloatArray = self.matrix[0, :n] * self.norms[0]
         return first
 
+    def nnz(self) -> int:
+        """Number of entries of all vectors that are not zero."""
+        return int(np.count_nonzero(self.matrix[: self.count]))
+
     def products(self, name: str, B: FloatArray) -> FloatArray:
         """SᵀB, (k, m). (Dense products are not worth keeping.)"""
         del name
@@ -296,9 +258,8 @@ class DenseVectors:
 
     def widen(self, capacity: int) -> None:
         """Make room for ``capacity`` vectors in all."""
-        matrix, norms = np.zeros((capacity, self.matrix.shape[1])), np.zeros(capacity)
-        matrix[: self.count], norms[: self.count] = self.matrix[: self.count], self.norms[: self.count]
-        self.__dict__.update(matrix=matrix, norms=norms)
+        matrix = enlarged(self.matrix, capacity, self.matrix.shape[1])
+        self.__dict__.update(matrix=matrix, norms=enlarged(self.norms, capacity))
 
     def state(self) -> State:
         """What :meth:`restore` takes."""
@@ -317,19 +278,67 @@ class DenseVectors:
         return self
 
 
-def _slices(n: int, size: int = 2048) -> Iterator[slice]:
-    """Rows 0 to n in slices that stay in the processor's cache."""
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
+BufferedVectors: TypeAlias = SparseVectors | DenseVectors
+
+
+class _Gram:
+    """Inner products of sparse vectors with each other, and which of them are equal; computed once per vector."""
+
+    def __init__(self) -> None:
+        none = np.zeros(0, dtype=np.int64)
+        self._matrix: FloatArray = np.zeros((0, 0))
+        self._n_known = 0
+        # for each row the last entry in it, for each entry the one before it in its row, and its vector
+        self._lists = none, none, none
+        self._same_as: IntArray = none
+        self._repeats: IntArray = none  # a hash table
+        self._n_compared = 0
+
+    def emptied(self, vectors: SparseVectors) -> _Gram:
+        """An empty one with the same memory."""
+        other = _Gram()
+        other._matrix, other._same_as, other._repeats = self._matrix, self._same_as, self._repeats
+        other._lists = self._lists
+        if self._n_known:
+            other._lists[0][vectors.rows[: vectors.indptr[self._n_known]]] = -1
+        other._repeats[:] = -1
+        return other
+
+    def same_as(self, vectors: SparseVectors) -> IntArray:
+        """See :meth:`SparseVectors.same_as`."""
+        count, size = vectors.count, vectors.norms.size
+        if self._n_compared < count:
+            if self._repeats.size < 2 * size:
+                self._repeats = np.full(1 << (2 * size).bit_length(), -1, dtype=np.int64)
+                self._n_compared = 0
+            self._same_as = _lengthened(self._same_as, size)
+            if self._n_compared == 0 and vectors.head is not None:  # vector 0 is another one than its entries
+                self._same_as[0] = 0
+                self._n_compared = 1
+            kernels.find_repeats(vectors.arrays[:3], self._n_compared, count, self._repeats, self._same_as)
+            self._n_compared = count
+        return self._same_as[:count]
+
+    def of(self, vectors: SparseVectors, n: int) -> FloatArray:
+        """See :meth:`SparseVectors.gram`."""
+        known, count = self._n_known, vectors.count
+        if known < count:
+            sizes = n, vectors.rows.size, vectors.rows.size
+            last, previous, owner = (_lengthened(a, size) for a, size in zip(self._lists, sizes, strict=True))
+            self._lists = last, previous, owner
+            if self._matrix.shape[0] < count:
+                size = min(vectors.norms.size, 2 * count)
+                self._matrix = enlarged(self._matrix[:known, :known], size, size)
+            kernels.gram(vectors.arrays[:3], self.same_as(vectors), known, count, self._lists, self._matrix)
+            if vectors.head is not None:
+                column = vectors.dots_of_entries(vectors.head[:, None], known)[:, 0]
+                if known == 0:
+                    column[0] = float(vectors.head @ vectors.head)
+                self._matrix[0, known:count] = self._matrix[known:count, 0] = column[known:]
+            self._n_known = count
+        return self._matrix[:count, :count]
 
 
 def _lengthened(array: IntArray, size: int) -> IntArray:
     """The array itself if it is long enough, otherwise a longer copy, filled up with −1."""
-    if array.size >= size:
-        return array
-    longer = np.full(size + size // 3, -1, dtype=np.int64)
-    longer[: array.size] = array
-    return longer
-
-
-BufferedVectors: TypeAlias = SparseVectors | DenseVectors
+    return array if array.size >= size else enlarged(array, size + size // 3, fill=-1)

@@ -160,7 +160,7 @@ class FactorStream:
     def state(self) -> State:
         """What :meth:`restore` takes: what the buffer has changed."""
         streams = self.current
-        if self.system.n_compressed == 0 or self.system.n_buffered == 0:
+        if self.system.n_compressed == 0 or self.system.buffer.count == 0:
             return {}
         if not streams:
             return {"followed": False}
@@ -169,7 +169,7 @@ class FactorStream:
     def restore(self, saved: Saved) -> None:
         """Take over a saved state, if it fits the system, which has been restored; only of fresh objects."""
         system = self.system
-        if system.n_compressed and system.n_buffered:
+        if system.n_compressed and system.buffer.count:
             streams = _finite(self._begun())
             if not streams or not saved.shape("target_0.numbers"):
                 if saved.flag("followed"):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import scipy.linalg
 
 from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
+from tlstd.linalg.arrays import slices
 from tlstd.linalg.basis import Basis
 from tlstd.linalg.svd import svd
 from tlstd.types import FloatArray
@@ -51,7 +50,7 @@ class TallFactor:
         """The vectors with coordinates C (basis.size, c) in a basis of this factor and more, as a new one. O(n r c)."""
         on_U, on_S, on_E = basis.split(C)
         array, dense = np.zeros((basis.n, C.shape[1])), basis.block.dense_part(basis.picked, on_S)
-        for rows in _slices(basis.n):
+        for rows in slices(basis.n, _CHUNK):
             old = self.matrix[rows]
             np.matmul(old, on_U, out=array[rows][: old.shape[0]])
             if dense is not None:
@@ -67,7 +66,7 @@ class TallFactor:
     def transform(self, M: FloatArray) -> None:
         """Multiply from the right by M (r, r), in place: no second tall matrix."""
         buffer = np.empty((min(_CHUNK, self.n_rows), M.shape[1]))
-        for rows in _slices(self.n_rows):
+        for rows in slices(self.n_rows, _CHUNK):
             part = self.matrix[rows]
             part[:] = np.matmul(part, M, out=buffer[: part.shape[0]])
 
@@ -180,12 +179,6 @@ class Factors:
         self.right.load(V)
         if not self.orthogonality_error() <= BROKEN:
             raise saved.error("U", "or V does not have orthonormal columns")
-
-
-def _slices(n: int) -> Iterator[slice]:
-    """Rows 0 to n in slices that stay in the processor's cache."""
-    for start in range(0, n, _CHUNK):
-        yield slice(start, min(start + _CHUNK, n))
 
 
 def _deviation(G: FloatArray) -> float:

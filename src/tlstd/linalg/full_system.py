@@ -16,8 +16,6 @@ from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray
 
 _BLOCK = 128
-DENSE_FRACTION = 0.25
-"""Share of non-zero features from which the system is accumulated by dense matrix products."""
 
 
 class FullSystem:
@@ -134,8 +132,7 @@ class FullSystem:
     def _dense_for(self, batch: Batch) -> bool:
         if self._is_dense is not None or not len(batch):
             return bool(self._is_dense)
-        first = batch.part(0, 1)
-        return not self.replacing and first.most_active() >= max(2.0, DENSE_FRACTION * self.n_features)
+        return not self.replacing and batch.is_dense(self.n_features)
 
     def _weights(self, count: int) -> tuple[FloatArray, float]:
         """Weights of the next ``count`` samples against the stored, unscaled sums, and the scale after them."""

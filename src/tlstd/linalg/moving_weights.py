@@ -6,7 +6,7 @@ import numpy as np
 
 from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
-from tlstd.linalg.buffered_vectors import SparseVectors
+from tlstd.linalg.buffer import SparseBuffer
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.truncated_system import TruncatedSystem
 from tlstd.types import FloatArray, IntArray
@@ -44,17 +44,17 @@ class MovingWeights:
         coordinates = np.zeros(V.shape[1])
         kernels.gather(rows, values, V, V.shape[0], V.shape[1], coordinates)
         out += coordinates @ self.on_V
-        for block, coefficients in ((system.left, self.on_left), (system.right, self.on_right)):
-            if isinstance(block, SparseVectors):
-                overlaps = block.overlaps(np.arange(block.count), rows, values, system.scratch())
-                out += overlaps @ coefficients[: block.count]
+        buffer = system.buffer
+        if isinstance(buffer, SparseBuffer):
+            every, scratch = np.arange(buffer.left.count), buffer.scratch(len(system.seen))
+            out += buffer.left.overlaps(every, rows, values, scratch) @ self.on_left[: every.size]
+            out += buffer.right.overlaps(every, rows, values, scratch) @ self.on_right[: every.size]
         return out
 
     def move(self, along_inverse: FloatArray, along_trace: FloatArray, rcond: float) -> None:
         """w += A⁺z along_inverseᵀ + z along_traceᵀ, both (m,), for the trace z of the system's last sample."""
         system, m = self.system, self.base.shape[1]
-        assert system.left is not None
-        size, k = system.left.norms.size, system.n_buffered
+        size, k = system.buffer.left.norms.size, system.buffer.count
         on_V = self.on_V if self.on_V.shape[0] else np.zeros((system.factors.sigma.size, m))
         on_left, on_right, base = _longer(self.on_left, size), _longer(self.on_right, size), self.base
         core = system.core()
@@ -66,11 +66,11 @@ class MovingWeights:
             if step_E.shape[0]:
                 base = _longer(base, len(system.seen))
                 base += right.E @ step_E
-        if isinstance(system.left, SparseVectors):
+        if isinstance(system.buffer, SparseBuffer):
             on_left[:k] += core.z_coefficients * along_trace
         elif along_trace.any():
             base = _longer(base, len(system.seen))
-            system.left.add_to(base, np.arange(k), core.z_coefficients * along_trace)
+            system.buffer.left.add_to(base, np.arange(k), core.z_coefficients * along_trace)
         self.__dict__.update(on_V=on_V, on_left=on_left, on_right=on_right, base=base, n_moves=system.n_samples)
 
     def dense(self) -> FloatArray:
@@ -79,11 +79,11 @@ class MovingWeights:
         w = np.zeros((len(system.seen), self.base.shape[1]))
         w[: self.base.shape[0]] = self.base
         if self.on_left.shape[0]:
-            V, every = system.factors.V, np.arange(system.n_buffered)
+            V, every = system.factors.V, np.arange(system.buffer.count)
             w[: V.shape[0]] += V @ self.on_V
-            for block, coefficients in ((system.left, self.on_left), (system.right, self.on_right)):
-                if isinstance(block, SparseVectors):
-                    block.add_to(w, every, coefficients[every])
+            if isinstance(system.buffer, SparseBuffer):
+                system.buffer.left.add_to(w, every, self.on_left[every])
+                system.buffer.right.add_to(w, every, self.on_right[every])
         return w
 
     def fold(self) -> None:
@@ -93,14 +93,14 @@ class MovingWeights:
 
     def state(self) -> State:
         """What :meth:`restore` takes; at the end of a buffer everything is in ``base``."""
-        k = self.system.n_buffered  # of which nothing is left in coefficients if a compression was interrupted
+        k = self.system.buffer.count  # of which nothing is left in coefficients if a compression was interrupted
         on_V = _longer(self.on_V, self.system.factors.sigma.size) if k else self.on_V
         on_left, on_right = (_longer(array, k)[:k] for array in (self.on_left, self.on_right))
         return {"base": self.base, "on_V": on_V, "on_left": on_left, "on_right": on_right}
 
     def restore(self, saved: Saved) -> None:
         """Take over a saved state, if it can be one of the system, which is restored before; only of fresh objects."""
-        k, m = self.system.n_buffered, self.base.shape[1]
+        k, m = self.system.buffer.count, self.base.shape[1]
         base = saved.floats("base", None, m)
         if base.shape[0] > len(self.system.seen):
             raise saved.error("base", f"has {base.shape[0]} rows where {len(self.system.seen)} features were seen")

@@ -14,7 +14,6 @@ from tlstd.errors import CapacityError
 from tlstd.kernels import krylov as kernels
 from tlstd.kernels.sparse import insert_ids
 from tlstd.linalg.batch import Batch
-from tlstd.linalg.full_system import DENSE_FRACTION
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.threads import one_thread
 from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray
@@ -290,7 +289,7 @@ class SampleStore:
             self._forget_features(samples.n)
         self._appending = True
         if samples.is_dense is None:
-            is_dense = batch.part(0, 1).most_active() >= max(2.0, DENSE_FRACTION * self.n_features)
+            is_dense = batch.is_dense(self.n_features)
             samples = samples._replace(is_dense=is_dense, chunk_size=self._chunk_size(is_dense))
         start = 0
         while start < len(batch):

@@ -14,8 +14,10 @@ import numpy as np
 
 from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
+from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.basis import Basis
-from tlstd.linalg.buffered_vectors import BufferedVectors
+from tlstd.linalg.batch import Batch
+from tlstd.linalg.buffer import Buffer
 from tlstd.linalg.svd import solve_truncated
 from tlstd.types import FloatArray
 
@@ -31,6 +33,13 @@ class Projection(NamedTuple):
     def solve(self, rcond: float) -> FloatArray:
         """Coordinates (q, m) of the solution, singular values at or below ``rcond`` times the largest left out."""
         return solve_truncated(self.G, self.h, rcond=rcond)
+
+    def rotated(self, rotations: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
+        """G after the pairs of matrices that :meth:`tlstd.linalg.factors.Factors.orthonormalise` returns."""
+        G = self.G
+        for on_left, on_right in rotations:
+            G = on_left @ G @ on_right.T
+        return G
 
 
 class ProjectedEquations:
@@ -52,36 +61,31 @@ class ProjectedEquations:
         self._b_and_first_trace: FloatArray = np.zeros((0, n_targets + 1))  # b₂ and the buffer's first trace
         self._on_U: FloatArray | None = None
 
-    def begin(self, x: FloatArray, decay: float, rho: float, size: int) -> None:
-        """Start a buffer of ``size`` samples whose first features are x, with γλ₂ = ``decay``."""
-        trace = rho * x
-        trace[: self.z.size] += rho * decay * self.z
-        b_and_first_trace = np.zeros((x.size, self.b.shape[1] + 1))
-        b_and_first_trace[: self.b.shape[0], :-1] = self.b
-        b_and_first_trace[:, -1] = trace
-        self.__dict__.update(_decays=np.zeros(size), _b_and_first_trace=b_and_first_trace, _on_U=None)
-
-    def fill(self, first: int, decays: FloatArray) -> None:
-        """Take in the γλ₂ of the buffer's samples from ``first`` on."""
-        if first + decays.size > self._decays.size:  # restored: no room yet
-            longer = np.zeros(2 * (first + decays.size))
-            longer[: self._decays.size] = self._decays
-            self._decays = longer
+    def append(self, batch: Batch, buffer: Buffer, n: int) -> None:
+        """Take in samples that the buffer has, but does not count yet; n rows."""
+        decays, first = batch.trace_discounts * self.lambda_, buffer.count
+        if first == 0:
+            rho = batch.rhos[0]
+            trace = rho * buffer.left.first_vector(n)
+            trace[: self.z.size] += rho * decays[0] * self.z  # Algorithm 1: z ← γλ z + x
+            b_and_first_trace = np.hstack([enlarged(self.b, n, self.b.shape[1]), trace[:, None]])
+            self.__dict__.update(_decays=decays, _b_and_first_trace=b_and_first_trace, _on_U=None)
+        if first + decays.size > self._decays.size:
+            self._decays = enlarged(self._decays, max(first + decays.size, buffer.capacity))
         self._decays[first : first + decays.size] = decays
 
     def project(
         self,
         left: Basis,
         right: Basis,
-        rhos: FloatArray,
+        buffer: Buffer,
         weights: FloatArray,
-        rewards: FloatArray,
         decay: float,
         L: FloatArray,
         Rt: FloatArray,
     ) -> Projection:
         """G and h in the coordinates L, R of the bases of both sides."""
-        k, r = rhos.size, self.G.shape[0]
+        k, r = buffer.count, self.G.shape[0]
         if self._on_U is None:
             self._on_U = left.U.T @ self._b_and_first_trace[: left.U.shape[0]]
         b_and_first_trace = left.assemble(
@@ -89,36 +93,29 @@ class ProjectedEquations:
         )
         Z = left.block.norms[:k, None] * left.coordinates.T
         Z[:1] = b_and_first_trace[:, -1]
-        kernels.traces_from_features(self._decays[:k], rhos, True, Z)
+        kernels.traces_from_features(self._decays[:k], buffer.rhos[:k], True, Z)
         Z *= weights[:, None]
         along_L = Z @ L
         along_R = right.block.norms[:k, None] * (Rt @ right.coordinates).T
         G = along_L.T @ along_R + decay * (L[:r].T @ self.G @ Rt[:, :r].T)
-        h = decay * (L.T @ b_and_first_trace[:, :-1]) + along_L.T @ rewards
+        h = decay * (L.T @ b_and_first_trace[:, :-1]) + along_L.T @ buffer.rewards[:k]
         return Projection(G, h)
 
     def compressed(
-        self,
-        block: BufferedVectors,
-        rhos: FloatArray,
-        weights: FloatArray,
-        rewards: FloatArray,
-        decay: float,
-        n: int,
-        G: FloatArray,
+        self, buffer: Buffer, weights: FloatArray, decay: float, n: int, G: FloatArray
     ) -> ProjectedEquations:
         """A new object with this G and with the buffer's share of b₂ and of the trace taken in, over n rows."""
-        k, m = rhos.size, self.b.shape[1]
+        k, m = buffer.count, self.b.shape[1]
         shares = np.zeros((k, m + 1))  # of the first trace and of the further vectors
-        shares[:, :m] = weights[:, None] * rewards
+        shares[:, :m] = weights[:, None] * buffer.rewards[:k]
         shares[k - 1, m] = 1.0
-        kernels.traces_from_features_adjoint(self._decays[:k], rhos, True, shares)
-        shares[1:] *= block.norms[1:k, None]
+        kernels.traces_from_features_adjoint(self._decays[:k], buffer.rhos[:k], True, shares)
+        shares[1:] *= buffer.left.norms[1:k, None]
         new = np.zeros((n, m + 1))
         rows = self._b_and_first_trace.shape[0]
         new[:rows] = self._b_and_first_trace[:, -1:] * shares[:1]
         new[:rows, :m] += decay * self._b_and_first_trace[:, :m]
-        block.add_to(new, np.arange(1, k), shares[1:])
+        buffer.left.add_to(new, np.arange(1, k), shares[1:])
         new[np.abs(new) < 1e-40 * np.abs(new).max(axis=0, initial=0.0)] = 0.0  # spares later steps subnormal numbers
         other = ProjectedEquations(self.lambda_, m)
         other.G, other.b, other.z = G, np.ascontiguousarray(new[:, :m]), new[:, m].copy()

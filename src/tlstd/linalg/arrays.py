@@ -1,0 +1,32 @@
+"""The one way in which arrays grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T", np.int64, np.float64)
+
+
+def enlarged(array: NDArray[T], *shape: int, fill: int = 0) -> NDArray[T]:
+    """The array in the corner of one of at least this shape, ``fill`` elsewhere; itself if it is as large as that.
+
+    >>> enlarged(np.array([[1, 2], [3, 4]]), 1, 3)
+    array([[1, 2, 0],
+           [3, 4, 0]])
+    """
+    wanted = tuple(max(sizes) for sizes in zip(array.shape, shape, strict=True))
+    if wanted == array.shape:
+        return array
+    larger = np.zeros(wanted, dtype=array.dtype) if fill == 0 else np.full(wanted, fill, dtype=array.dtype)
+    larger[tuple(map(slice, array.shape))] = array
+    return larger
+
+
+def slices(n: int, size: int) -> Iterator[slice]:
+    """Rows 0 to n in slices that stay in the processor's cache."""
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))

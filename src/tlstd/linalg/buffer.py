@@ -1,0 +1,288 @@
+"""The mini-batch of Algorithm 1: samples that wait to be folded into the factors.
+
+Algorithm 1 collects Z = [z₁ … z_k] and D = [d₁ … d_k]. Here the left side has z₁, x₂, …, x_k: the other traces follow
+from these (and are nearly parallel to each other when γλ is near 1, as the x's are not). How the vectors are stored
+is a subclass, :class:`SparseBuffer` or :class:`DenseBuffer`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from copy import copy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from tlstd.container import Saved, State
+from tlstd.errors import CapacityError
+from tlstd.kernels import sparse as kernels
+from tlstd.linalg.arrays import enlarged
+from tlstd.linalg.basis import Basis, dense_basis, sparse_basis
+from tlstd.linalg.batch import DENSE_FRACTION, Batch
+from tlstd.linalg.buffered_vectors import BufferedVectors, DenseVectors, SparseVectors
+from tlstd.linalg.growing_basis import GrowingBasis
+from tlstd.linalg.seen import SeenFeatures
+from tlstd.linalg.traces import AccumulatingTrace
+from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray
+
+_CHUNK = 8  # dense vectors that are orthonormalised together when the solution is read in mid-buffer
+
+
+class Buffer(ABC):
+    """Up to ``capacity`` samples: x (left) and d = x - γx′ (right) as unit vectors, γλ, ρ and rewards.
+
+    Where a trace z₀ reaches into the buffer, its first left vector is the *head*, the whole of z₁ = ρ₁ (γ₁λ z₀ + x₁).
+    One object lives from one compression to the next, while U and V stay as they are.
+    """
+
+    storage: ClassVar[str]
+    left: BufferedVectors
+    right: BufferedVectors
+
+    def __init__(self, capacity: int, n_targets: int) -> None:
+        self.capacity = capacity
+        self.decays: FloatArray = np.zeros(capacity)  # γ_i λ
+        self.rhos: FloatArray = np.zeros(capacity)
+        self.rewards: FloatArray = np.zeros((capacity, n_targets))
+        self.has_head = False
+        self._count: IntArray = np.zeros(1, dtype=np.int64)
+        self._kept_bases: tuple[Any, Any] = (None, None)  # from read to read
+
+    @property
+    def count(self) -> int:
+        """Samples in the buffer, k. Raised last: an interruption before that leaves no sample."""
+        return int(self._count[0])
+
+    # --- taking samples in ------------------------------------------------------------------------------------------
+
+    def append(
+        self, batch: Batch, decays: FloatArray, seen: SeenFeatures, trace: AccumulatingTrace, undo_to: int | None
+    ) -> None:
+        """Write samples into the buffer, which has room for them; they count when :meth:`count_to` was called.
+
+        ``undo_to`` is how many samples the system has without them, if they may have to be taken back.
+        """
+        if self.rhos.size < self.capacity:  # restored, with no room
+            self._widen()
+        new = slice(self.count, self.count + len(batch))
+        self.decays[new], self.rhos[new], self.rewards[new] = decays, batch.rhos, batch.rewards
+        self._append_vectors(batch, decays, seen, trace, undo_to)
+
+    @abstractmethod
+    def _append_vectors(
+        self, batch: Batch, decays: FloatArray, seen: SeenFeatures, trace: AccumulatingTrace, undo_to: int | None
+    ) -> None:
+        """Append x to the left and d = x - γx′ to the right vectors."""
+
+    def count_to(self, count: int, z: FloatArray, n: int) -> None:
+        """Have so many samples; a buffer's first one is given its head from the trace z before it. n rows."""
+        if self.count == 0:
+            decay, rho = self.decays[0], self.rhos[0]
+            self.has_head = bool(decay * rho != 0.0 and z.any())
+            if self.has_head:
+                head = rho * self.left.first_vector(n)
+                head[: z.size] += rho * decay * z  # Algorithm 1: z ← γλ z + x
+                self.left.set_head(head)
+        self._count[0] = count
+
+    def _widen(self) -> None:
+        """Give everything its full length."""
+        self.left.widen(self.capacity)
+        self.right.widen(self.capacity)
+        decays, rhos = enlarged(self.decays, self.capacity), enlarged(self.rhos, self.capacity)
+        rewards = enlarged(self.rewards, self.capacity, self.rewards.shape[1])
+        self.__dict__.update(decays=decays, rhos=rhos, rewards=rewards)
+
+    def retract(self) -> None:
+        """Have one sample less; :meth:`mend` has to follow."""
+        self._count[0] -= 1
+
+    def mend(self) -> None:
+        """Put everything in order after an interruption; samples that were not counted are gone."""
+        self._kept_bases = None, None
+        self.left.mend(self.count)
+        self.right.mend(self.count)
+
+    def emptied(self) -> Self:
+        """An empty buffer with the same memory; this one must not be used any more."""
+        other = copy(self)
+        other.left, other.right = self.left.emptied(), self.right.emptied()
+        other._count, other._kept_bases = np.zeros(1, dtype=np.int64), (None, None)
+        return other
+
+    # --- what it adds to A, b and z ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def bases(self, U: FloatArray, V: FloatArray, n: int, *, last: bool) -> tuple[Basis, Basis]:
+        """Orthonormal bases of [U, x…] and [V, d…] over n rows, whatever was read before; ``last``: of this buffer."""
+
+    def traces(self, left: Basis) -> FloatArray:
+        """Coordinates (k, size) of the traces z₁, …, z_k in the basis of the left side."""
+        Z: FloatArray = self.left.norms[: self.count, None] * left.coordinates.T  # of z₁, x₂, …, x_k
+        kernels.traces_from_features(*self._recursion, Z)
+        return Z
+
+    def on_vectors(self, on_traces: FloatArray) -> FloatArray:
+        """Coefficients (k, m) on the left unit vectors from those on the traces, in place."""
+        kernels.traces_from_features_adjoint(*self._recursion, on_traces)
+        on_traces *= self.left.norms[: self.count, None]
+        return on_traces
+
+    @property
+    def _recursion(self) -> tuple[FloatArray, FloatArray, bool]:
+        return self.decays[: self.count], self.rhos[: self.count], self.has_head
+
+    @abstractmethod
+    def should_switch(self, n_features: int) -> bool:
+        """Whether the vectors are better stored the other way: dense ones as rows, sparse ones as lists of entries."""
+
+    # --- saving -----------------------------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """What :meth:`restore` takes."""
+        k = self.count
+        columns = {"decays": self.decays[:k], "rhos": self.rhos[:k], "rewards": self.rewards[:k]}
+        if self.capacity == 0:
+            return {**columns, "storage": "none"}
+        head = {"storage": self.storage, "has_head": self.has_head and k > 0}
+        return {**columns, **head, "left": self.left.state(), "right": self.right.state()}
+
+    def restore(self, saved: Saved, count: int, capacity: int, n: int, *, has_trace: bool) -> None:
+        """Take over ``count`` samples that were saved, over n rows, with no room for more; only of fresh objects."""
+        self.capacity, self._count[0] = capacity, count
+        self.decays = saved.floats("decays", count, low=0.0, high=1.0)
+        self.rhos = saved.floats("rhos", count, low=0.0, high=MAX_MAGNITUDE)
+        m = self.rewards.shape[1]
+        self.rewards = saved.floats("rewards", count, m, low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE)
+        if self.capacity:
+            self.has_head = saved.flag("has_head")
+            if self.has_head and not (count and has_trace):
+                raise saved.error("has_head", "is true where no trace reaches into the buffer")
+            self._restore_vectors(saved, n)
+
+    @abstractmethod
+    def _restore_vectors(self, saved: Saved, n: int) -> None:
+        """Take over the vectors that were saved."""
+
+
+class SparseBuffer(Buffer):
+    """Vectors as lists of entries in the rows of features that were seen."""
+
+    storage = "sparse"
+    left: SparseVectors
+    right: SparseVectors
+
+    def __init__(self, capacity: int, n_targets: int) -> None:
+        super().__init__(capacity, n_targets)
+        self.left, self.right = SparseVectors(capacity), SparseVectors(capacity)
+        self._scratch: FloatArray = np.zeros(0)
+
+    def scratch(self, n: int) -> FloatArray:
+        """An array of at least n zeros; whoever uses it leaves zeros."""
+        if self._scratch.size < n:
+            self._scratch = np.zeros(n + n // 3)
+        return self._scratch
+
+    def _append_vectors(
+        self, batch: Batch, decays: FloatArray, seen: SeenFeatures, trace: AccumulatingTrace, undo_to: int | None
+    ) -> None:
+        x, rows, x_next, next_rows = batch.sparse()
+        (nnz, new), (next_nnz, next_new) = seen.count(x, rows), seen.count(x_next, next_rows)
+        self.left.reserve(nnz)
+        self.right.reserve(nnz + next_nnz)
+        seen.reserve(new + next_new)
+        trace.make_room(seen.all_ids.size, undo_to)
+        kernels.append_transitions(
+            x,
+            rows,
+            x_next,
+            next_rows,
+            batch.discounts,
+            decays,
+            batch.rhos,
+            seen.arrays,
+            self.left.arrays,
+            self.right.arrays,
+            self.left.count,
+            trace.arrays,
+            self._count,
+        )
+        self.left.count += len(batch)
+        self.right.count += len(batch)
+
+    def mend(self) -> None:
+        """Put everything in order after an interruption."""
+        super().mend()
+        self._scratch = np.zeros(self._scratch.size)
+
+    def bases(self, U: FloatArray, V: FloatArray, n: int, *, last: bool) -> tuple[Basis, Basis]:
+        """Through the Gram matrix; while the buffer fills, one vector after the other."""
+        scratch = self.scratch(n)
+        if last:
+            self._kept_bases = None, None  # frees memory
+            return sparse_basis(U, self.left, scratch, n), sparse_basis(V, self.right, scratch, n)
+        if self._kept_bases[0] is None:
+            self._kept_bases = GrowingBasis(U, self.left), GrowingBasis(V, self.right)
+        left, right = self._kept_bases
+        return left.basis(scratch, n), right.basis(scratch, n)
+
+    def should_switch(self, n_features: int) -> bool:
+        """Whether the vectors are better stored as dense rows."""
+        return self.left.nnz() >= DENSE_FRACTION * n_features * self.count
+
+    def _restore_vectors(self, saved: Saved, n: int) -> None:
+        self.left = SparseVectors.restore(saved.part("left"), self.count, n, has_head=self.has_head)
+        self.right = SparseVectors.restore(saved.part("right"), self.count, n)
+
+
+class DenseBuffer(Buffer):
+    """Vectors as rows of two arrays; all features have to be seen."""
+
+    storage = "dense"
+    left: DenseVectors
+    right: DenseVectors
+
+    def __init__(self, capacity: int, n_targets: int, n_features: int) -> None:
+        super().__init__(capacity, n_targets)
+        self.left, self.right = DenseVectors(capacity, n_features), DenseVectors(capacity, n_features)
+
+    def _append_vectors(
+        self, batch: Batch, decays: FloatArray, seen: SeenFeatures, trace: AccumulatingTrace, undo_to: int | None
+    ) -> None:
+        X, X_next = batch.dense(seen.ids)
+        self.left.append(X)
+        self.right.append(X - batch.discounts[:, None] * X_next)
+
+    def bases(self, U: FloatArray, V: FloatArray, n: int, *, last: bool) -> tuple[Basis, Basis]:
+        """By explicit vectors, all at once or, while the buffer fills, a few at a time."""
+        if last:
+            k = self.count
+            return dense_basis(U, self.left, n, chunk=k), dense_basis(V, self.right, n, chunk=k)
+        # read in mid-buffer: whole chunks are kept for the next read
+        whole = self.count - self.count % _CHUNK
+        left = dense_basis(U, self.left, n, chunk=_CHUNK, count=whole, start=self._kept_bases[0])
+        right = dense_basis(V, self.right, n, chunk=_CHUNK, count=whole, start=self._kept_bases[1])
+        self._kept_bases = left, right
+        return (
+            dense_basis(U, self.left, n, chunk=_CHUNK, start=left),
+            dense_basis(V, self.right, n, chunk=_CHUNK, start=right),
+        )
+
+    def should_switch(self, n_features: int) -> bool:
+        """Whether the vectors are better stored as lists of entries: not at once where it is a close call."""
+        return self.left.nnz() < 0.5 * DENSE_FRACTION * n_features * self.count
+
+    def _restore_vectors(self, saved: Saved, n: int) -> None:
+        self.left = DenseVectors.restore(saved.part("left"), self.count, n)
+        self.right = DenseVectors.restore(saved.part("right"), self.count, n)
+
+
+def empty_buffer(capacity: int, n_targets: int, n_features: int, *, dense: bool) -> Buffer:
+    """A buffer with room for ``capacity`` samples."""
+    try:
+        return DenseBuffer(capacity, n_targets, n_features) if dense else SparseBuffer(capacity, n_targets)
+    except MemoryError as error:
+        raise CapacityError(
+            f"a buffer of {capacity} samples of {n_features} features does not fit into memory: use a smaller "
+            "buffer_size or rank"
+        ) from error
