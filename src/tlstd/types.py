@@ -6,8 +6,9 @@ valid and cannot be changed, so estimators only have to compare sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -20,11 +21,13 @@ from tlstd.validation import FloatArray as FloatArray
 from tlstd.validation import IntArray as IntArray
 from tlstd.validation import Matrix as Matrix
 from tlstd.validation import (
+    as_array,
     as_flag,
     as_flags,
     as_floats,
     as_indices,
     as_ratio,
+    as_real,
     as_reward,
     as_size,
     as_unit,
@@ -65,6 +68,12 @@ class SparseVector:
 
     def __init__(self, indices: ArrayLike, values: ArrayLike, size: int) -> None:
         size = as_size(size)
+        index, value = as_array(indices, "indices"), as_real(values, "values")
+        if index.dtype.kind in "iu" and index.ndim == 1 and index.shape == value.shape:
+            ids, numbers = index.astype(np.int64, order="C"), value.copy()
+            if _checks().is_sound_vector(ids, numbers, size):
+                _set_vector(self, ids, numbers, size)
+                return
         index, value = as_indices(indices, size), as_floats(values, "values", 1)
         if index.shape != value.shape:
             raise InvalidInputError(
@@ -77,8 +86,7 @@ class SparseVector:
             value = summed
             check_magnitude(value, "values")
         kept = value != 0.0
-        index, value = index[kept], value[kept]  # copies
-        _set(self, indices=locked(index), values=locked(value), size=size)
+        _set_vector(self, index[kept], value[kept], size)  # copies
 
     @classmethod
     def from_dense(cls, x: ArrayLike) -> SparseVector:
@@ -91,7 +99,7 @@ class SparseVector:
     def _trusted(cls, indices: IntArray, values: FloatArray, size: int) -> SparseVector:
         """Wrap arrays that are already sorted, unique, finite, non-zero and owned by the caller."""
         self = cls.__new__(cls)
-        _set(self, indices=locked(indices), values=locked(values), size=size)
+        _set_vector(self, indices, values, size)
         return self
 
     @property
@@ -129,6 +137,23 @@ class SparseVector:
 
     def __repr__(self) -> str:
         return f"SparseVector(nnz={self.nnz}, size={self.size})"
+
+
+def _setters(frozen: type) -> tuple[Callable[[object, object], None], ...]:
+    """What sets the fields of a frozen class while an instance is being made, in their order."""
+    return tuple(frozen.__dict__[name].__set__ for name in frozen.__dataclass_fields__)  # type: ignore[attr-defined]
+
+
+_vector_setters = _setters(SparseVector)
+
+
+def _set_vector(vector: SparseVector, indices: IntArray, values: FloatArray, size: int) -> None:
+    """Give a vector its fields; the arrays become read-only."""
+    indices.flags.writeable = values.flags.writeable = False
+    set_indices, set_values, set_size = _vector_setters
+    set_indices(vector, indices)
+    set_values(vector, values)
+    set_size(vector, size)
 
 
 Vector: TypeAlias = FloatArray | SparseVector
@@ -175,24 +200,21 @@ class Transition:
         trace_discount: float,
         rho: float = 1.0,
     ) -> None:
-        _set(
-            self,
-            x=as_vector(x, "x"),
-            reward=as_reward(reward),
-            x_next=as_vector(x_next, "x_next"),
-            discount=as_unit(discount, "discount"),
-            trace_discount=as_unit(trace_discount, "trace_discount"),
-            rho=as_ratio(rho),
-        )
-        if _size(self.x) != _size(self.x_next):
-            raise InvalidInputError(
-                f"x has {_size(self.x)} features but x_next has {_size(self.x_next)}: encode both with one map"
-            )
+        set_x, set_reward, set_x_next, set_discount, set_trace_discount, set_rho = _transition_setters
+        x, x_next = as_vector(x, "x"), as_vector(x_next, "x_next")
+        set_x(self, x)
+        set_reward(self, as_reward(reward))
+        set_x_next(self, x_next)
+        set_discount(self, as_unit(discount, "discount"))
+        set_trace_discount(self, as_unit(trace_discount, "trace_discount"))
+        set_rho(self, as_ratio(rho))
+        if x.size != x_next.size:
+            raise InvalidInputError(f"x has {x.size} features but x_next has {x_next.size}: encode both with one map")
 
     @property
     def n_features(self) -> int:
         """Number of features of ``x`` and ``x_next``."""
-        return _size(self.x)
+        return self.x.size
 
     @property
     def n_targets(self) -> int:
@@ -211,6 +233,9 @@ class Transition:
     def __setstate__(self, state: object) -> None:
         x, reward, x_next, discount, trace_discount, rho = _parts(state, 6)
         Transition.__init__(self, x, reward, x_next, discount=discount, trace_discount=trace_discount, rho=rho)
+
+
+_transition_setters = _setters(Transition)
 
 
 class TransitionBuilder:
@@ -595,10 +620,12 @@ def as_vector(x: VectorLike, name: str = "x") -> Vector:
     return locked(dense if isinstance(x, (list, tuple)) else dense.copy())  # anything else may share its memory
 
 
-def _set(instance: object, **fields: object) -> None:
-    """Set fields of a frozen instance while it is being made."""
-    for name, value in fields.items():
-        object.__setattr__(instance, name, value)
+@cache
+def _checks() -> Any:
+    """The compiled checks; imported on first use, so that importing this module does not load numba."""
+    from tlstd.kernels import transitions
+
+    return transitions
 
 
 def _listed(episodes: Any) -> Iterator[Any]:
@@ -618,10 +645,6 @@ def _parts(state: object, n: int) -> Sequence[Any]:
 def _arrays(value: FloatArray | IntArray | sp.csr_array) -> tuple[Any, ...]:
     """The arrays that a column or a store consists of."""
     return (value,) if isinstance(value, np.ndarray) else (value.data, value.indices, value.indptr)
-
-
-def _size(x: Vector) -> int:
-    return x.size
 
 
 def _row(matrix: Matrix, i: int) -> Vector:

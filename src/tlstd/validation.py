@@ -124,6 +124,8 @@ def as_flag(value: object, name: str) -> bool:
 
 def as_reward(reward: float | ArrayLike) -> float | FloatArray:
     """Return a reward as a float, or as a read-only vector of one per target."""
+    if isinstance(reward, float) and -MAX_MAGNITUDE <= reward <= MAX_MAGNITUDE:  # what it mostly is
+        return float(reward)
     array = as_floats(reward, "reward", None)
     if array.ndim == 0:
         return float(array)

@@ -55,19 +55,20 @@ def literal(data: Stream, true_online: bool, replacing: bool) -> tuple[FloatArra
 
 
 class Lazy:
-    """The arguments of learn_one and learn_many, over ``n_rows`` features, whose rows begin with 1."""
+    """The arguments of learn, over ``n_rows`` features, whose rows begin with 1."""
 
     def __init__(self, n_rows: int, m: int) -> None:
-        self.m, self.v_old = m, np.zeros(m)
-        self.table, self.epochs = np.zeros((n_rows + 1, m + 1)), np.zeros((kernels.EPOCHS + 1, m + 1))
-        self.epochs[1, 0] = 1.0
+        self.m, self.table = m, np.zeros((n_rows + 1, m + 1))
+        self.numbers = np.zeros(2 + 2 * m + (kernels.EPOCHS + 1) * (m + 1))
+        self.scale, self.S, self.v_old, epochs = kernels.parts(self.numbers, m)
+        self.epochs = epochs.reshape(-1, m + 1)
+        self.scale[0] = self.epochs[1, 0] = 1.0
         self.stamps, self.active = np.zeros(n_rows + 1, dtype=np.uint8), np.zeros(n_rows + 1, dtype=np.uint32)
-        self.counts, self.S, self.scale = np.array([0, 1, 0]), np.zeros(m), np.array([1.0, 0.0])
+        self.counts = np.array([0, 1, 0])
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        table, epochs = self.table.reshape(-1), self.epochs.reshape(-1)
-        return table, self.stamps, self.active, self.counts, epochs, self.S, self.scale
+        return self.table.reshape(-1), self.stamps, self.active, self.counts, self.numbers
 
     def learn(
         self,
@@ -76,7 +77,6 @@ class Lazy:
         true_online: bool = False,
         replacing: bool = False,
         shared: bool = False,
-        many: bool = False,
     ) -> None:
         """With ``shared``, x_next of one step and x of the next are one vector where they are equal."""
         n = data.X.shape[0]
@@ -85,13 +85,10 @@ class Lazy:
         if shared:
             follows = (data.X[1:] == data.X_next[:-1]).all(axis=1)
             second[:-1][follows] = first[1:][follows]
-        self.learn_rows((indptr, (ids + 1).astype(np.uint32), vals, first, second), data, true_online, replacing, many)
+        self.learn_rows((indptr, (ids + 1).astype(np.uint32), vals, first, second), data, true_online, replacing)
 
-    def learn_rows(
-        self, vectors: Any, data: Any, true_online: bool, replacing: bool = False, many: bool = False
-    ) -> None:
-        learn: Any = kernels.learn_one if self.m == 1 and not many else kernels.learn_many
-        learn(vectors, data.steps, data.rewards, self.arrays, self.v_old, replacing, true_online, NO_VALUES)
+    def learn_rows(self, vectors: Any, data: Any, true_online: bool, replacing: bool = False) -> None:
+        kernels.learn(vectors, data.steps, data.rewards, self.arrays, replacing, true_online, NO_VALUES)
         self.check()
 
     def check(self) -> None:
@@ -160,13 +157,20 @@ class TestSparse:
 
     @ALGORITHMS
     @pytest.mark.parametrize("seed", range(3))
-    def test_one_target_is_many_targets_with_one(self, seed: int, true_online: bool, replacing: bool) -> None:
-        data = stream(seed, n=400, d=15, density=0.2, off_policy=not true_online)
-        one, many = Lazy(15, 1), Lazy(15, 1)
-        one.learn(data, true_online=true_online, replacing=replacing, shared=True)
-        many.learn(data, true_online=true_online, replacing=replacing, many=True)
-        for name in ("table", "stamps", "counts", "epochs", "S", "scale", "v_old"):
-            assert_array_equal(getattr(one, name), getattr(many, name), name)
+    def test_each_of_many_targets_is_as_if_alone(self, seed: int, true_online: bool, replacing: bool) -> None:
+        data = stream(seed, n=400, d=15, density=0.2, m=3, off_policy=not true_online)
+        together = Lazy(15, 3)
+        together.learn(data, true_online=true_online, replacing=replacing)
+        for c in range(3):
+            alone = Lazy(15, 1)
+            alone.learn(
+                data._replace(rewards=data.rewards[:, c : c + 1].copy()), true_online=true_online, replacing=replacing
+            )
+            for name in ("stamps", "counts", "scale"):
+                assert_array_equal(getattr(alone, name), getattr(together, name), name)
+            for name in ("table", "epochs"):
+                assert_array_equal(getattr(alone, name), getattr(together, name)[:, [0, 1 + c]], name)
+            assert (alone.S, alone.v_old) == (together.S[c], together.v_old[c])
 
     @ALGORITHMS
     @pytest.mark.parametrize("m", [1, 2])
@@ -261,7 +265,8 @@ class TestSparse:
         lazy.table[:] = np.array([[0, 0, 0], [2, 1, 1], [0, 1, 1], [1e-30, 1, 1], [3, 1, 1]])
         lazy.stamps[:], lazy.active[:3], lazy.S[:] = [0, 2, 0, 1, 2], [4, 1, 3], [1.0, 10.0]
         lazy.epochs[1:4] = [[0.1, 7.0, 7.0], [0.5, 100.0, 0.0], [1.0, 0.0, 0.0]]
-        table, stamps, active, _, epochs, S, _ = lazy.arrays
+        table, stamps, active, _, _ = lazy.arrays
+        epochs, S = lazy.epochs.reshape(-1), lazy.S
         assert kernels.settle(table, stamps, active, 3, epochs, 3, S, 0.25, 30.0, 3) == (2, 0.375)
         assert_array_equal(lazy.table[:, 0], [0.0, 0.25, 0.0, 0.0, 0.375])  # y D P
         assert_array_equal(lazy.table[[1, 2, 4], 1:], [[202.0, 11.0], [1.0, 1.0], [302.5, 16.0]])  # U + y (C + D S)
@@ -275,13 +280,14 @@ class TestSparse:
     def test_settle_empties_a_trace_that_has_overflowed(self, y: float) -> None:
         lazy = Lazy(1, 1)
         lazy.table[1, 0], lazy.stamps[1], lazy.active[0] = y, 1, 1
-        table, stamps, active, _, epochs, S, _ = lazy.arrays
+        table, stamps, active, _, _ = lazy.arrays
+        epochs, S = lazy.epochs.reshape(-1), lazy.S
         assert kernels.settle(table, stamps, active, 1, epochs, 1, S, 0.0, np.inf, 2) == (0, 0.0)
         assert lazy.table[1, 0] == stamps[1] == 0
 
     def test_factors_of_old_epochs_do_not_become_subnormal(self) -> None:
         lazy = Lazy(1, 1)
-        _, _, _, _, epochs, S, _ = lazy.arrays
+        epochs, S = lazy.epochs.reshape(-1), lazy.S
         S[:] = 1.0
         for epoch in range(1, 9):
             kernels.close_epoch(epochs, epoch, S, 1e-60, 2)

@@ -236,15 +236,19 @@ def _is_traced(code: CodeType, files: frozenset[str]) -> bool:
 
 
 def _leaves_with(frame: FrameType) -> bool:
-    """Whether a ``with`` block is about to call ``__exit__``. No signal can come there, nor can memory run out."""
+    """Whether a ``with`` block is about to call ``__exit__``, or a ``try`` begins, which ``with`` does not cover.
+
+    No signal can come there, nor can memory run out.
+    """
     return frame.f_lasti in _exits(frame.f_code)
 
 
 @cache
 def _exits(code: CodeType) -> frozenset[int]:
-    instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "NOP")]
+    every = list(dis.get_instructions(code))
+    instructions = [i for i in every if i.opname not in ("CACHE", "NOP")]
     nones = [i.opname == "LOAD_CONST" and i.argval is None for i in instructions]
-    exits: set[int] = set()
+    exits = {i.offset for i in every if i.opname == "NOP"}
     for k in range(len(instructions) - 2):
         if all(nones[k : k + 3]):
             exits.update(i.offset for i in instructions[max(0, k - 2) : k + 1])

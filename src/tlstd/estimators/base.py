@@ -40,26 +40,33 @@ Factory: TypeAlias = "Callable[..., LinearEstimator]"
 """Makes an estimator from the number of features; takes ``n_targets`` too if the estimator does."""
 
 
+quiet = np.errstate(over="ignore", invalid="ignore")
+"""Numbers that become too large are infinite or NaN, without a warning: what diverges is data."""
+
+
 def guarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Make a public method of an estimator one step for other threads, safe to be interrupted, and ``quiet``."""
+    return alone(quiet(method))
+
+
+def alone(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
     """Make a public method of an estimator one step for other threads, and safe to be interrupted anywhere.
 
     The model's lock is held, and until the method has returned the model counts as unfinished: whatever is called next
     after an interruption first mends it (``_mend``). A refusal (:class:`~tlstd.TlstdError`) has changed nothing.
-    Numbers that become too large are infinite or NaN, without a warning: what diverges is data.
 
     A call in the middle of another one of the same thread (by a signal handler, a callable step size, a finaliser)
     finds the model neither before nor after it, and is refused.
     """
 
     @functools.wraps(method)
-    @np.errstate(over="ignore", invalid="ignore")
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         own = self.__dict__
         if own["_unfinished"]:
             self._refuse_if_busy(method.__name__)
         with self._lock:
             if own["_unfinished"]:
-                self._mend()
+                quiet(self._mend)()
             own["_unfinished"] = True
             try:
                 result = method(self, *args, **kwargs)
@@ -116,6 +123,7 @@ class LinearEstimator(ABC):
 
     A subclass learns from a checked batch (``_learn``) and says its weights (``_solve``); it may refuse a batch
     before anything changes (``_admit``) and answer single predictions in a cheaper way (``_predict_vector``).
+    Everyday calls of ``update`` and ``predict`` may be one compiled call each (``_learn_one``, ``_value``).
 
     Learning may be interrupted at any point (Ctrl-C, no memory left), and then the model has to be that of some prefix
     of the batch. A ``_learn`` that only gives new values to its attributes has nothing to do for that: they get their
@@ -147,7 +155,7 @@ class LinearEstimator(ABC):
         self.lambda_ = parameters.real("lambda_", lambda_, low=0.0, high=1.0)
         self.n_targets = parameters.integer("n_targets", n_targets)
         self._n_updates = 0
-        self._trace_bound = 0.0
+        self._bound: FloatArray = np.zeros(1)  # of the trace's length; kernels may change it
         self._solved: tuple[IntArray, FloatArray] | None = None
         self._reading: Any = None  # what a subclass keeps from read to read, until the next update
         self._before: dict[str, Any] | None = None  # the attributes before what is being learned
@@ -229,9 +237,24 @@ class LinearEstimator(ABC):
                 arguments.append(f"{name}={value!r}")
         return f"<{type(self).__name__}({', '.join(arguments)}), {self.n_updates:,} samples>"
 
-    @guarded
+    @alone
     def update(self, transition: Transition) -> None:
         """Learn from one transition."""
+        if type(transition) is not Transition or not self._learn_one(transition):
+            self._learn_any(transition)
+
+    def _learn_one(self, t: Transition) -> bool:
+        """Learn from an everyday transition in one compiled call, or return False and change nothing but caches.
+
+        What a :class:`Transition` may have that this model cannot use is for this method to see: sizes, the number of
+        rewards, a trace that becomes too long (``_bound``), and what ``_admit`` refuses. No NumPy arithmetic here:
+        it might warn.
+        """
+        return False
+
+    @quiet
+    def _learn_any(self, transition: Transition) -> None:
+        """Learn from one transition as from a batch of one."""
         if not isinstance(transition, Transition):
             raise InvalidInputError(f"update() was given {type(transition).__name__}: pass a Transition")
         self._take(transition, Batch.from_transition(transition))
@@ -295,14 +318,16 @@ class LinearEstimator(ABC):
         The value of each x_next after its step goes to ``values``, if they are wanted.
         """
         own = self.__dict__
-        own.update(_solved=None, _reading=None, _trace_bound=highest)
+        self._bound[0] = highest
+        own.update(_solved=None, _reading=None)
         own["_before"] = own.copy()
         n_updates = self._n_updates + len(batch)
         if values is None:
             self._learn(batch)
         else:
             self._learn_and_predict(batch, values)
-        own.update(_n_updates=n_updates, _trace_bound=bound, _before=None)
+        own.update(_n_updates=n_updates, _before=None)
+        self._bound[0] = bound
 
     def _mend(self) -> None:
         """Put the model in order after an interruption; if that is interrupted, from the beginning again.
@@ -322,7 +347,7 @@ class LinearEstimator(ABC):
 
         Raises where products with it could overflow.
         """
-        lambda_, start = self._longest_lambda(), self._trace_bound
+        lambda_, start = self._longest_lambda(), self._bound.item()
         step, bound, highest = batch.follow_trace(lambda_, start, MAX_MAGNITUDE, lengths)
         if step >= 0:
             raise InvalidInputError(
@@ -372,7 +397,7 @@ class LinearEstimator(ABC):
         :class:`~tlstd.StateError`.
         """
         parameters = self._parameters()
-        state = {"n_updates": self.n_updates, "trace_bound": self._trace_bound, "model": self._state()}
+        state = {"n_updates": self.n_updates, "trace_bound": self._bound.item(), "model": self._state()}
         contents = container.Contents(type(self).__name__, parameters, container.Saved.of(state))
         try:
             self._loaded(contents, self._part_classes())
@@ -387,13 +412,13 @@ class LinearEstimator(ABC):
         return {}
 
     @classmethod
-    @np.errstate(over="ignore", invalid="ignore")
+    @quiet
     def _loaded(cls, contents: container.Contents, classes: Mapping[str, type[LinearEstimator]]) -> LinearEstimator:
         """Make a model from the contents of a file; raises StateError if they do not make one."""
         saved = contents.saved
         model = cls._fresh(contents.parameters, saved.part("model"), classes)
         model._n_updates = n_updates = saved.integer("n_updates", high=2**62)
-        model._trace_bound = saved.real("trace_bound", low=0.0, high=MAX_MAGNITUDE)
+        model._bound[0] = saved.real("trace_bound", low=0.0, high=MAX_MAGNITUDE)
         model._restore(saved.part("model"))
         if model.n_updates != n_updates:
             raise saved.error("model", f"has {model.n_updates} samples where the model has {n_updates} updates")
@@ -489,7 +514,7 @@ class LinearEstimator(ABC):
         """Bytes held in arrays by this model, buffers and caches included."""
         return _array_bytes(self, set())
 
-    @guarded
+    @alone
     def predict(self, x: Any) -> Any:
         """Values of one feature vector or of every row of a matrix.
 
@@ -501,6 +526,15 @@ class LinearEstimator(ABC):
         -------
         float or (n_targets,) for a vector; (N,) or (N, n_targets) for a matrix.
         """
+        value = self._value(x) if type(x) is SparseVector and x.size == self.n_features else None
+        return self._predict(x) if value is None else value
+
+    def _value(self, x: SparseVector) -> float | None:
+        """The value of a vector by one compiled call, to the bit that of :meth:`_predict_vector`, or None."""
+        return None
+
+    @quiet
+    def _predict(self, x: Any) -> Any:
         if _is_vector(x):
             vector = as_vector(x)
             self._check_width(vector.size)

@@ -31,6 +31,10 @@ class Constant:
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", parameters.positive("step_size", self.alpha, high=_LARGEST))
 
+    def at(self, t: int) -> float:
+        """α_t."""
+        return self.alpha
+
     def values(self, first: int, count: int) -> FloatArray:
         """α of ``count`` updates, (count,)."""
         alphas = np.empty(count)
@@ -69,6 +73,10 @@ class Decay:
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha0", parameters.positive("alpha0", self.alpha0, high=_LARGEST))
         object.__setattr__(self, "n0", parameters.real("n0", self.n0, low=0.0, high=_LARGEST))
+
+    def at(self, t: int) -> float:
+        """α_t."""
+        return self.alpha0 * ((self.n0 + 1.0) / (self.n0 + t))
 
     def values(self, first: int, count: int) -> FloatArray:
         """α of the updates ``first``, ``first + 1``, …, (count,)."""

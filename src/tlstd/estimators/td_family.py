@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from tlstd.container import Saved, State
 from tlstd.estimators.base import guarded
-from tlstd.estimators.step_sizes import StepSize
+from tlstd.estimators.step_sizes import Function, StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import td as kernels
 from tlstd.kernels import transitions as checks
 from tlstd.linalg.batch import Batch, row_arrays, vector_arrays
 from tlstd.linalg.feature_rows import FeatureRows, RowArray
-from tlstd.types import FloatArray, IntArray, Vector
+from tlstd.types import FloatArray, IntArray, SparseVector, Transition, Vector
 
 Number = TypeVar("Number", np.float64, np.int64)
 
@@ -38,24 +38,43 @@ class TDFamily(SteppingEstimator):
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
         self._seen = FeatureRows(self.n_features)
         self._is_dense: bool | None = None
-        self._v_old: FloatArray = np.zeros(self.n_targets)
         # dense: W in Fortran's order and z
         self._W: FloatArray = np.zeros((0, self.n_targets))
         self._z: FloatArray = np.zeros(0)
         # sparse: see tlstd.kernels.td
-        self._table: FloatArray = np.zeros((1, 1 + self.n_targets))
+        self._cells: FloatArray = np.zeros(1 + self.n_targets)
         self._stamps: NDArray[np.uint8] = np.zeros(1, dtype=np.uint8)
         self._active: RowArray = np.zeros(1, dtype=np.uint32)
         self._counts: IntArray = np.array([0, 1, 0])  # active features, epoch, samples
-        self._epochs: FloatArray = np.zeros((1 + kernels.EPOCHS, 1 + self.n_targets))
-        self._epochs[1, 0] = 1.0
-        self._S: FloatArray = np.zeros(self.n_targets)
-        self._scale: FloatArray = np.array([1.0, 0.0])
+        self._numbers: FloatArray = np.zeros(2 + 2 * self.n_targets + (1 + kernels.EPOCHS) * (1 + self.n_targets))
+        self._scale[0] = self._epochs[1, 0] = 1.0
 
     @property
     def n_updates(self) -> int:
         """Number of transitions learned from."""
-        return int(self._counts[2])
+        return self._counts.item(2)
+
+    # views of what the kernels have in one array
+
+    @property
+    def _table(self) -> FloatArray:
+        return self._cells.reshape(-1, 1 + self.n_targets)
+
+    @property
+    def _scale(self) -> FloatArray:
+        return self._numbers[:2]
+
+    @property
+    def _S(self) -> FloatArray:
+        return self._numbers[2 : 2 + self.n_targets]
+
+    @property
+    def _v_old(self) -> FloatArray:
+        return self._numbers[2 + self.n_targets : 2 + 2 * self.n_targets]
+
+    @property
+    def _epochs(self) -> FloatArray:
+        return self._numbers[2 + 2 * self.n_targets :].reshape(-1, 1 + self.n_targets)
 
     @property
     @guarded
@@ -69,7 +88,11 @@ class TDFamily(SteppingEstimator):
         table, rows = np.zeros((1 + len(seen), 1 + self.n_targets)), np.zeros(1 + len(seen))
         table[seen.find(ids)[0], 1:] = values
         self.__dict__.update(
-            _seen=seen, _table=table, _stamps=rows.astype(np.uint8), _active=rows.astype(np.uint32), _is_dense=None
+            _seen=seen,
+            _cells=table.reshape(-1),
+            _stamps=rows.astype(np.uint8),
+            _active=rows.astype(np.uint32),
+            _is_dense=None,
         )
 
     # --- learning ---------------------------------------------------------------------------------------------------
@@ -105,7 +128,11 @@ class TDFamily(SteppingEstimator):
         W, seen = np.zeros((self.n_features, self.n_targets), order="F"), FeatureRows(self.n_features)
         W[self._seen.ids] = self._table[1 : 1 + len(self._seen), 1:]
         seen.insert(np.arange(self.n_features))
-        rows = {"_table": self._table[:1].copy(), "_stamps": self._stamps[:1], "_active": self._active[:1]}
+        rows = {
+            "_cells": self._cells[: 1 + self.n_targets].copy(),
+            "_stamps": self._stamps[:1],
+            "_active": self._active[:1],
+        }
         self.__dict__.update(rows, _W=W, _z=np.zeros(self.n_features), _seen=seen, _is_dense=True)
 
     def _end_of_part(self, batch: Batch, start: int) -> int:
@@ -128,19 +155,32 @@ class TDFamily(SteppingEstimator):
 
     def _learn_sparse(self, batch: Batch, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
         vectors = _vectors(batch)
-        rows = self._rows(vectors)
-        lazy = (
-            self._table.reshape(-1),
-            self._stamps,
-            self._active,
-            self._counts,
-            self._epochs.reshape(-1),
-            self._S,
-            self._scale,
+        in_rows = (vectors.indptr, self._rows(vectors), vectors.values, vectors.first, vectors.second)
+        lazy = (self._cells, self._stamps, self._active, self._counts, self._numbers)
+        kernels.learn(in_rows, steps, rewards, lazy, self._replacing, self._true_online, values)
+
+    def _learn_one(self, t: Transition) -> bool:
+        own, x, x_next = self.__dict__, t.x, t.x_next
+        if (
+            own["_is_dense"] is not False  # or nothing was learned yet
+            or type(x) is not SparseVector
+            or type(x_next) is not SparseVector
+            or x.size != own["n_features"]
+            or type(t.reward) is not float
+            or own["n_targets"] != 1
+            or type(own["step_size"]) is Function  # which is called once
+            or (self._true_online and t.rho != 1.0)
+            or (self._replacing and x.indices.size > max(1, x.size // 2))
+        ):
+            return False
+        own["_solved"] = None
+        index, hashed = own["_seen"].table
+        return kernels.learn_one(  # type: ignore[no-any-return]
+            *(x.indices, x.values, x_next.indices, x_next.values, index),
+            *(own["_cells"], own["_stamps"], own["_active"], own["_counts"], own["_numbers"], own["_bound"]),
+            *(hashed, t.reward, own["step_size"].at(own["_counts"].item(2) + 1), t.discount, t.trace_discount, t.rho),
+            *(own["lambda_"], self._replacing, self._true_online),
         )
-        learn: Any = kernels.learn_one if self.n_targets == 1 else kernels.learn_many
-        in_rows = (vectors.indptr, rows, vectors.values, vectors.first, vectors.second)
-        learn(in_rows, steps, rewards, lazy, self._v_old, self._replacing, self._true_online, values)
 
     def _rows(self, vectors: Vectors) -> RowArray:
         """Rows of the features of all vectors; those of the vectors x that have none get one."""
@@ -163,7 +203,7 @@ class TDFamily(SteppingEstimator):
         if needed > capacity:
             more = max(needed, min(capacity * 3 // 2, 1 + self.n_features)) - capacity
             self.__dict__.update(
-                _table=np.concatenate([self._table, np.zeros((more, 1 + self.n_targets))]),
+                _cells=np.concatenate([self._cells, np.zeros(more * (1 + self.n_targets))]),
                 _stamps=np.concatenate([self._stamps, np.zeros(more, dtype=np.uint8)]),
                 _active=np.concatenate([self._active, np.zeros(more, dtype=np.uint32)]),
             )
@@ -214,14 +254,14 @@ class TDFamily(SteppingEstimator):
         if (storage == "none") != (self.n_updates == 0) or (dense and (self._replacing or n != self.n_features)):
             raise saved.error("storage", f"is {storage} after {self.n_updates} updates with {n} features seen")
         self._is_dense = None if storage == "none" else dense
-        self._S, self._v_old = saved.floats("S", m), saved.floats("v_old", m)
+        self._S[:], self._v_old[:] = saved.floats("S", m), saved.floats("v_old", m)
         if dense:
             self._W, self._z = np.asfortranarray(saved.floats("W", n, m)), saved.floats("z", n)
             return
         self._grow()
         self._table[1 : 1 + n, 1:] = saved.floats("U", n, m)
         self._table[1 : 1 + n, 0] = saved.floats("y", n)
-        self._scale = saved.floats("scale", 2, low=0.0)
+        self._scale[:] = saved.floats("scale", 2, low=0.0)
         if not 1.0 / 64.0 <= self._scale[0] <= 64.0:
             raise saved.error("scale", f"begins with {self._scale[0]}, outside [1/64, 64]")
         epochs = saved.floats("epochs", None, 1 + m)
@@ -253,6 +293,15 @@ class TDFamily(SteppingEstimator):
         y, U, epochs = self._table[rows, :1], self._table[rows, 1:], self._epochs[self._stamps[rows]]
         weights: FloatArray = U + y * (epochs[:, 1:] + epochs[:, :1] * self._S)
         return weights
+
+    def _value(self, x: SparseVector) -> float | None:
+        own = self.__dict__
+        if own["_is_dense"] or own["n_targets"] != 1:
+            return None
+        index, hashed = own["_seen"].table
+        return kernels.value(  # type: ignore[no-any-return]
+            x.indices, x.values, index, hashed, own["_cells"], own["_stamps"], own["_numbers"]
+        )
 
     def _predict_vector(self, x: Vector) -> FloatArray:
         indices, values = vector_arrays(x)

@@ -12,6 +12,8 @@ from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.types import FloatArray
 from tlstd.validation import as_real, locked
 
+_FLOAT = np.dtype(np.float64)
+
 
 def as_box(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return read-only copies of the corners (D,), checked."""
@@ -44,7 +46,8 @@ def as_counts(
 
 def as_state(state: ArrayLike, n_dimensions: int) -> FloatArray:
     """Return one state (D,) as states (1, D); whether it is a number is for :func:`as_states` to say."""
-    array = as_real(state, "the state")
+    is_plain = type(state) is np.ndarray and state.dtype is _FLOAT  # spares a look at what else it could be
+    array: FloatArray = state if is_plain else as_real(state, "the state")  # type: ignore[assignment]
     if array.shape != (n_dimensions,):
         raise InvalidInputError(f"the state has shape {array.shape}: pass ({n_dimensions},), or use encode_many")
     return array[None]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +15,8 @@ from tlstd import parameters
 from tlstd.errors import InvalidParameterError
 from tlstd.features.base import Factory
 from tlstd.features.states import as_box, as_counts, as_state, as_states, not_a_number
-from tlstd.types import IntArray, SparseVector
+from tlstd.types import FloatArray, IntArray, SparseVector
+from tlstd.validation import locked
 
 
 class TileCoder:
@@ -120,16 +123,21 @@ class TileCoder:
                     "tell apart: keep tilings times tiles per dimension within 2**53"
                 )
         self._counts = np.array(self.tiles, dtype=np.int64)
+        self._ones = locked(np.ones(self.n_active))  # the values of all vectors without hashing
 
     def indices(self, states: ArrayLike) -> IntArray:
         """Indices of the active features, (N, n_active): tiling by tiling, then the bias.
 
         They rise along each row, except when hashing: then they come in any order and may repeat.
         """
-        from tlstd.kernels import tiles as kernels  # here, so that making a coder does not load numba
+        return self._indices(as_states(states, self.low.size, with_nan=True))
 
-        # C-ordered and writeable, the one kind that is compiled for; the kernel looks for NaN on its way
-        array = np.require(as_states(states, self.low.size, with_nan=True), requirements=["C", "W"])
+    def _indices(self, array: FloatArray) -> IntArray:
+        """As :meth:`indices`, of an array (N, D)."""
+        kernels = _kernels()
+        flags = array.flags  # C-ordered and writeable, the one kind that is compiled for
+        if not (flags.c_contiguous and flags.writeable):
+            array = array.copy()
         index = np.empty((len(array), self.n_active), dtype=np.int64)
         arguments = array, self.low, self.high, self._counts, self.tilings
         if self.hash_size is None and self.n_features <= 2**53:
@@ -140,14 +148,16 @@ class TileCoder:
                 bad = kernels.tile_indices(*arguments, index)
             else:
                 bad = kernels.hashed_tile_indices(*arguments, self.hash_size, index)
-        if bad >= 0:
+        if bad >= 0:  # the kernels look for NaN on their way
             raise not_a_number(array, bad)
         return index
 
     def encode(self, state: ArrayLike) -> SparseVector:
         """Features of one state (D,)."""
-        index = self.indices(as_state(state, self.low.size))[0]
-        return SparseVector(index, np.ones(self.n_active), self.n_features)
+        index = self._indices(as_state(state, self.low.size))[0]
+        if self.hash_size is None:  # they rise
+            return SparseVector._trusted(index, self._ones, self.n_features)
+        return SparseVector(index, self._ones, self.n_features)
 
     def encode_many(self, states: ArrayLike) -> sp.csr_array:
         """Features of states (N, D), as a canonical csr_array of shape (N, n_features) with 64-bit indices."""
@@ -166,6 +176,14 @@ class TileCoder:
         tiles = "×".join(str(n) for n in self.tiles)
         hashed = "" if self.hash_size is None else f", hash_size={self.hash_size}"
         return f"TileCoder({self.tilings} tilings of {tiles}{hashed}, bias={self.bias}: {self.n_features} features)"
+
+
+@cache
+def _kernels() -> Any:
+    """The kernels; imported on first use, so that making a coder does not load numba."""
+    from tlstd.kernels import tiles
+
+    return tiles
 
 
 EXAMPLES: dict[str, Factory] = {

@@ -1,4 +1,4 @@
-"""The one decorator that compiles kernels."""
+"""The decorators that compile kernels."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -15,3 +15,8 @@ def kernel(function: Function) -> Function:
     *other* files, so kernels that call each other live in one file.
     """
     return cast(Function, numba.njit(cache=True, nogil=True)(function))
+
+
+def inlined(function: Function) -> Function:
+    """Compile ``function`` as part of each kernel of its file that calls it, with what is constant there."""
+    return cast(Function, numba.njit(inline="always")(function))

@@ -1,4 +1,4 @@
-"""TD(λ) and true-online TD(λ): loops for sparse features, with one target and with many, and one for dense features.
+"""TD(λ) and true-online TD(λ): one loop for sparse features, one for dense features, and the rows of features.
 
 Both algorithms move a trace and the weights along it, z ← g z + s x and w ← w + δ z - c x, with g = ρ γ_t λ and
 
@@ -25,17 +25,21 @@ the entries at ``indptr[i]:indptr[i+1]`` of ``rows`` and ``vals``. Row 0 is that
 
 ``values`` (N, m) gets the value of each x_{t+1} right after its step; with no rows nothing is computed.
 
-``lazy`` is (table, stamps, active, counts, epochs, S, scale). A row of ``table`` is y and the m numbers U, a row k of
-``epochs`` D_k and the m numbers C_k, both one row after the other in 1-D. ``stamps`` has the epoch of each row, 0 for
-those that are not on the trace; ``active`` begins with the rows on it. ``counts`` is how many these are, the
-present epoch, and the number of samples learned from; ``scale`` is P and a bound of abs(y). ``width`` is m + 1.
+``lazy`` is (table, stamps, active, counts, numbers). A row of ``table`` is y and the m numbers U, one row after the
+other in 1-D. ``stamps`` has the epoch of each row, 0 for those that are not on the trace; ``active`` begins with the
+rows on it. ``counts`` is how many these are, the present epoch, and the number of samples learned from. ``numbers``
+are the few others, see :func:`parts`: P and a bound of abs(y), S, v_old, and ``epochs``, whose row k is D_k and the m
+numbers C_k. ``width`` is m + 1.
+
+Rows are given to feature ids by a table of all ids or by hashing. ``slots`` is an open-addressing table, its size twice
+a power of 2: id and row of slot i at 2i and 2i + 1, the row 0 where a slot is free.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tlstd.kernels.jit import kernel
+from tlstd.kernels.jit import inlined, kernel
 
 CUT = 1e-20
 """Entries of a sparse trace leave it below this fraction of its largest entry."""
@@ -43,7 +47,71 @@ CUT = 1e-20
 EPOCHS = 32
 """Epochs between two settlings."""
 
+_LONGEST = 1e100  # validation.MAX_MAGNITUDE
 _TINY = 1e-300  # below this the next product would be subnormal: slow, and worth nothing
+
+
+# --- features to rows -------------------------------------------------------------------------------------------------
+
+
+@kernel
+def find_direct(row_of, ids, out):
+    """Write the row of each id to ``out``. Returns how many have none."""
+    missing = 0
+    for i in range(ids.size):
+        row = row_of[np.uint64(ids[i])]
+        out[i] = row
+        missing += int(row == 0)
+    return missing
+
+
+@kernel
+def _slot(slots, key):
+    """Position of ``key``, or of the free slot for it."""
+    # two rounds of multiply and shift: every bit of the id reaches the bits that are kept
+    h = np.uint64(key)
+    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    mask = np.uint64(slots.size - 2)
+    at = (h ^ (h >> np.uint64(33))) & mask
+    while slots[at + np.uint64(1)] != 0 and slots[at] != key:
+        at = (at + np.uint64(2)) & mask
+    return at
+
+
+@kernel
+def find_hashed(slots, ids, out):
+    """As :func:`find_direct`, by hashing."""
+    missing = 0
+    for i in range(ids.size):
+        row = slots[_slot(slots, ids[i]) + np.uint64(1)]
+        out[i] = row
+        missing += int(row == 0)
+    return missing
+
+
+@kernel
+def insert_hashed(slots, ids, first_row):
+    """Give the rows ``first_row``, ``first_row + 1``, … to the ids, which are different and have none."""
+    for i in range(ids.size):
+        at = _slot(slots, ids[i])
+        slots[at] = ids[i]
+        slots[at + np.uint64(1)] = first_row + i
+
+
+@kernel
+def row_of(table, hashed, key):
+    """The row of one id, 0 if it has none; ``table`` is that of :func:`find_direct` or of :func:`find_hashed`."""
+    return table[_slot(table, key) + np.uint64(1)] if hashed else table[np.uint64(key)]
+
+
+# --- sparse features --------------------------------------------------------------------------------------------------
+
+
+@kernel
+def parts(numbers, m):
+    """P and the bound of abs(y), S (m,), v_old (m,), and the epochs one after the other; views."""
+    return numbers[:2], numbers[2 : 2 + m], numbers[2 + m : 2 + 2 * m], numbers[2 + 2 * m :]
 
 
 @kernel
@@ -94,7 +162,7 @@ def settle(table, stamps, active, n_active, epochs, epoch, S, P, largest, width)
     return kept, largest if kept else 0.0
 
 
-@kernel
+@inlined
 def catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, width):
     """Bring the rows at ``start:stop`` to the present epoch and list them; in place. Returns how many are listed.
 
@@ -127,13 +195,15 @@ def next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, wi
     return n_active, epoch + 1, largest * P
 
 
-@kernel
-def learn_one(vectors, steps, rewards, lazy, v_old, replacing, true_online, values):
-    """Learn from sparse transitions with one target, in place. O(nnz) each, with their share of settling."""
+@inlined
+def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m):
+    """As :func:`learn`, with m targets. Sums over entries are in registers for the first of them."""
     indptr, rows, vals, first, second = vectors
-    table, stamps, active, counts, epochs, sums, scale = lazy
+    table, stamps, active, counts, numbers = lazy
+    width = m + 1
+    scale, S, v_old, epochs = parts(numbers, m)
     n_active, epoch, P, largest = counts[0], counts[1], scale[0], scale[1]
-    S, old = sums[0], v_old[0]
+    v, v_next, correction = np.zeros(m), np.zeros(m), np.zeros(m)
     caught_up = -1  # the vector that is known to be in the present epoch
     for t in range(first.size):
         alpha, discount, decay, rho = steps[0, t], steps[1, t], steps[2, t], steps[3, t]
@@ -141,133 +211,59 @@ def learn_one(vectors, steps, rewards, lazy, v_old, replacing, true_online, valu
         P *= rho * decay
         fresh = not 1.0 / 64.0 <= P <= 64.0
         if fresh:
-            sums[0] = S
-            n_active, epoch, largest = next_epoch(table, stamps, active, n_active, epochs, epoch, sums, P, largest, 2)
-            S, P, caught_up = 0.0, 1.0, -1
+            n_active, epoch, largest = next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, width)
+            P, caught_up = 1.0, -1
 
         # v = w·x and v' = w·x'
         if caught_up != first[t]:
-            n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, 2)
-        v, overlap, size = 0.0, 0.0, 0.0
-        for e in range(start, stop):
-            at, value = 2 * rows[e], vals[e]
-            size = max(size, abs(value))
-            overlap += value * table[at]
-            v += value * table[at + 1]
-        v += overlap * S
-        v_next, caught_up = 0.0, -1
-        if discount != 0.0 or true_online:
-            next_overlap = 0.0
-            for e in range(indptr[second[t]], indptr[second[t] + 1]):
-                row, value = rows[e], vals[e]
-                if row != 0:  # as in catch_up
-                    at, stamp = 2 * row, stamps[row]
-                    k = 2 * stamp
-                    y = table[at]
-                    u = table[at + 1] + y * epochs[k + 1]
-                    y *= epochs[k]
-                    table[at], table[at + 1] = y, u
-                    active[n_active] = row
-                    n_active += 1 if stamp == 0 else 0
-                    stamps[row] = epoch
-                    next_overlap += value * y
-                    v_next += value * u
-            v_next += next_overlap * S
-            caught_up = second[t]
-
-        # z ← g z + s x, with w as it is
-        share = alpha * (1.0 - P * overlap) if true_online else rho
-        if abs(share) * size > 8.0 * P * largest and not fresh:
-            sums[0] = S
-            n_active, epoch, largest = next_epoch(table, stamps, active, n_active, epochs, epoch, sums, P, largest, 2)
-            n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, 2)
-            S, P, caught_up = 0.0, 1.0, -1
-        share /= P
-        correction = 0.0
-        if true_online:
-            if decay == 0.0:  # where the trace starts v_old cancels: better left out
-                old = v
-            correction = alpha * (v - old)
-            v = old  # what δ subtracts
-        for e in range(start, stop):
-            at, value = 2 * rows[e], vals[e]
-            change = share * value
-            y = table[at]
-            if replacing:
-                change -= y
-            y += change
-            table[at] = y
-            largest = max(largest, abs(y))
-            table[at + 1] -= S * change + correction * value
-
-        # w ← w + δ z
-        delta = rewards[t, 0] + discount * v_next - v
-        S += (delta if true_online else alpha * delta) * P
-        old = v_next
-
-        if values.size:  # w·x' as it is by now
-            value = 0.0
-            for e in range(indptr[second[t]], indptr[second[t] + 1]):
-                at, k = 2 * rows[e], 2 * stamps[rows[e]]
-                value += vals[e] * (table[at + 1] + table[at] * (epochs[k + 1] + epochs[k] * S))
-            values[t, 0] = value
-    counts[0], counts[1], scale[0], scale[1] = n_active, epoch, P, largest
-    counts[2] += first.size
-    sums[0] = S
-    if true_online:
-        v_old[0] = old
-
-
-@kernel
-def learn_many(vectors, steps, rewards, lazy, v_old, replacing, true_online, values):
-    """As :func:`learn_one`, with any number of targets. O(nnz m) each."""
-    indptr, rows, vals, first, second = vectors
-    table, stamps, active, counts, epochs, S, scale = lazy
-    n_active, epoch, P, largest = counts[0], counts[1], scale[0], scale[1]
-    m = S.size
-    width = m + 1
-    v, v_next, correction = np.zeros(m), np.zeros(m), np.zeros(m)
-    for t in range(first.size):
-        alpha, discount, decay, rho = steps[0, t], steps[1, t], steps[2, t], steps[3, t]
-        start, stop = indptr[first[t]], indptr[first[t] + 1]
-        P *= rho * decay
-        fresh = not 1.0 / 64.0 <= P <= 64.0
-        if fresh:
-            n_active, epoch, largest = next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, width)
-            P = 1.0
-
-        # v = w·x and v' = w·x'
-        n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, width)
-        for c in range(m):
+            n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, width)
+        for c in range(1, m):
             v[c] = 0.0
             v_next[c] = 0.0
-        overlap, size = 0.0, 0.0
+        total, overlap, size = 0.0, 0.0, 0.0
         for e in range(start, stop):
             at, value = width * rows[e], vals[e]
             size = max(size, abs(value))
             overlap += value * table[at]
-            for c in range(m):
+            total += value * table[at + 1]
+            for c in range(1, m):
                 v[c] += value * table[at + 1 + c]
+        v[0] = total
         for c in range(m):
             v[c] += overlap * S[c]
+        total, caught_up = 0.0, -1
         if discount != 0.0 or true_online:
-            next_start, next_stop = indptr[second[t]], indptr[second[t] + 1]
-            n_active = catch_up(rows, next_start, next_stop, table, stamps, active, n_active, epochs, epoch, width)
+            caught_up = second[t]
             next_overlap = 0.0
-            for e in range(next_start, next_stop):
-                at, value = width * rows[e], vals[e]
-                next_overlap += value * table[at]
-                for c in range(m):
-                    v_next[c] += value * table[at + 1 + c]
+            for e in range(indptr[caught_up], indptr[caught_up + 1]):
+                row, value = rows[e], vals[e]
+                if row != 0:  # as in catch_up
+                    at, stamp = width * row, stamps[row]
+                    k = width * stamp
+                    y = table[at]
+                    u = table[at + 1] + y * epochs[k + 1]
+                    for c in range(1, m):
+                        table[at + 1 + c] += y * epochs[k + 1 + c]
+                        v_next[c] += value * table[at + 1 + c]
+                    y *= epochs[k]
+                    table[at], table[at + 1] = y, u
+                    next_overlap += value * y
+                    total += value * u
+                    active[n_active] = row
+                    n_active += 1 if stamp == 0 else 0
+                    stamps[row] = epoch
+            v_next[0] = total
             for c in range(m):
                 v_next[c] += next_overlap * S[c]
+        else:
+            v_next[0] = 0.0
 
         # z ← g z + s x, with w as it is
         share = alpha * (1.0 - P * overlap) if true_online else rho
         if abs(share) * size > 8.0 * P * largest and not fresh:
             n_active, epoch, largest = next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, width)
             n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, width)
-            P = 1.0
+            P, caught_up = 1.0, -1
         share /= P
         if true_online:
             for c in range(m):
@@ -276,14 +272,18 @@ def learn_many(vectors, steps, rewards, lazy, v_old, replacing, true_online, val
                 correction[c] = alpha * (v[c] - v_old[c])
                 v[c] = v_old[c]  # what δ subtracts
                 v_old[c] = v_next[c]
+        S_0, correction_0 = S[0], correction[0]
         for e in range(start, stop):
             at, value = width * rows[e], vals[e]
             change = share * value
+            y = table[at]
             if replacing:
-                change -= table[at]
-            table[at] += change
-            largest = max(largest, abs(table[at]))
-            for c in range(m):
+                change -= y
+            y += change
+            table[at] = y
+            largest = max(largest, abs(y))
+            table[at + 1] -= S_0 * change + correction_0 * value
+            for c in range(1, m):
                 table[at + 1 + c] -= S[c] * change + correction[c] * value
 
         # w ← w + δ z
@@ -301,6 +301,84 @@ def learn_many(vectors, steps, rewards, lazy, v_old, replacing, true_online, val
                     values[t, c] += vals[e] * w
     counts[0], counts[1], scale[0], scale[1] = n_active, epoch, P, largest
     counts[2] += first.size
+
+
+@kernel
+def learn(vectors, steps, rewards, lazy, replacing, true_online, values):
+    """Learn from sparse transitions, in place. O(nnz m) each, with their share of settling."""
+    if rewards.shape[1] == 1:  # compiled by itself, without loops over targets
+        _learn(vectors, steps, rewards, lazy, replacing, true_online, values, 1)
+    else:
+        _learn(vectors, steps, rewards, lazy, replacing, true_online, values, rewards.shape[1])
+
+
+@kernel
+def learn_one(
+    x_ids,
+    x_vals,
+    next_ids,
+    next_vals,
+    index,
+    table,
+    stamps,
+    active,
+    counts,
+    numbers,
+    bound,
+    hashed,
+    reward,
+    alpha,
+    discount,
+    trace_discount,
+    rho,
+    lambda_,
+    replacing,
+    true_online,
+):
+    """Learn from one sparse transition with one target, in place, if it is an everyday one. O(nnz).
+
+    Returns False, with nothing changed, if a feature of x has no row yet, or if the trace could become longer than
+    ``bound``, which otherwise follows it, may ever be: then the sample has to go another way, where errors are raised.
+    """
+    n, total = x_ids.size, 0.0
+    rows, vals = np.empty(n + next_ids.size, dtype=np.uint32), np.empty(n + next_ids.size)
+    for e in range(n):
+        rows[e] = row_of(index, hashed, x_ids[e])
+        if rows[e] == 0:
+            return False
+        vals[e] = x_vals[e]
+        total += x_vals[e] * x_vals[e]
+    decay = trace_discount * lambda_
+    longest = rho * (decay * bound[0] + np.sqrt(total))  # as in kernels.sparse.trace_bound_sparse
+    if not longest <= _LONGEST:
+        return False
+    for e in range(next_ids.size):
+        rows[n + e] = row_of(index, hashed, next_ids[e])
+        vals[n + e] = next_vals[e]
+    vectors = np.array([0, n, n + next_ids.size]), rows, vals, np.array([0]), np.array([1])
+    steps, rewards = np.array([[alpha], [discount], [decay], [rho]]), np.array([[reward]])
+    lazy = table, stamps, active, counts, numbers
+    learn(vectors, steps, rewards, lazy, replacing, true_online, np.empty((0, 1)))
+    bound[0] = longest
+    return True
+
+
+@kernel
+def value(ids, vals, index, hashed, table, stamps, numbers):
+    """w·x of one sparse vector and one target; the sum is BLAS' own, as that of NumPy."""
+    _, S, _, epochs = parts(numbers, 1)
+    known, w, n = np.empty(ids.size), np.empty(ids.size), 0
+    for e in range(ids.size):
+        row = np.int64(row_of(index, hashed, ids[e]))
+        if row != 0:
+            k = 2 * stamps[row]
+            w[n] = table[2 * row + 1] + table[2 * row] * (epochs[k + 1] + epochs[k] * S[0])
+            known[n] = vals[e]
+            n += 1
+    return np.dot(known[:n], w[:n])
+
+
+# --- dense features ---------------------------------------------------------------------------------------------------
 
 
 @kernel

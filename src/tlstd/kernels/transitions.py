@@ -1,4 +1,4 @@
-"""What is checked about sparse transitions before anything is learned from them, in one pass."""
+"""What is checked about sparse vectors and transitions before anything is learned from them, in one pass."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ def columns_are_sound(rewards, discounts, trace_discounts, rhos):
         for c in range(rewards.shape[1]):
             bad += 0 if abs(rewards[t, c]) <= _LARGEST else 1
     return bad == 0
+
+
+@kernel
+def is_sound_vector(ids, values, size):
+    """Whether ids rise within [0, size), and values are finite, not too large and not 0."""
+    sound, before = True, -1
+    for e in range(ids.size):
+        sound &= (ids[e] > before) & (abs(values[e]) <= _LARGEST) & (values[e] != 0.0)
+        before = ids[e]
+    return sound and before < size
 
 
 @kernel

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
-from tlstd.kernels import feature_rows as kernels
+from tlstd.kernels import td as kernels
 from tlstd.types import IntArray
 
 RowArray = NDArray[np.uint32]
@@ -50,6 +50,11 @@ class FeatureRows:
     def ids(self) -> IntArray:
         """The feature ids in order of their rows, without row 0."""
         return self._ids[: self._count]
+
+    @property
+    def table(self) -> tuple[NDArray[np.uint32] | NDArray[np.uint64], bool]:
+        """What kernels find rows in, and whether that is by hashing."""
+        return (self._slots, True) if self._row_of is None else (self._row_of, False)
 
     def find(self, ids: IntArray) -> tuple[RowArray, int]:
         """Rows of ``ids``, which lie in [0, n_features), and how many of them have none."""
