@@ -7,7 +7,7 @@ table and as the data behind the pointer. All numbers of the figure are here, li
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -135,6 +135,8 @@ class Axis:
     reverse: bool = False
     minor: Sequence[float] = ()
     """Ticks without words."""
+    alone: Mapping[float, str] = field(default_factory=dict)
+    """What a tick is called apart from its neighbours, where its words leave out what theirs say."""
 
     @property
     def wordy(self) -> bool:
@@ -334,6 +336,7 @@ def sequence(number: int, count: int) -> str:
     return SEQUENCE[round(number * (len(SEQUENCE) - 1) / max(count - 1, 1))]
 
 
-def cases(places: Iterable[float], words: Sequence[str]) -> Axis:
-    """A left axis of cases in words, the first of them at the top."""
-    return Axis("", ticks=tuple(zip(map(float, places), words, strict=True)), reverse=True)
+def cases(places: Sequence[float], words: Sequence[str], alone: Sequence[str] = ()) -> Axis:
+    """A left axis of cases in words, the first of them at the top; ``alone``: as they are called apart from others."""
+    ticks = tuple(zip(map(float, places), words, strict=True))
+    return Axis("", ticks=ticks, reverse=True, alone=dict(zip(map(float, places), alone, strict=False)))

@@ -41,7 +41,7 @@ from tlstd.checks.data import as_sparse, stream
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.inspection import examine_file
 from tlstd_lab import questions, reproduce
-from tlstd_lab.panel import Results
+from tlstd_lab.panel import Results, Scale
 from tlstd_lab.store import Store
 
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "results").is_dir())
@@ -363,7 +363,7 @@ def drawn(axes: Any) -> dict[str, Any]:
     }
 
 
-def committed(scale: str) -> dict[str, Any]:
+def committed(scale: Scale) -> dict[str, Any]:
     """The claims as they follow from the committed runs."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(folder, [ROOT / "results" / f"{scale}.parquet"])

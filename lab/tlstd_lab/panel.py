@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -17,24 +17,27 @@ from tlstd_lab.store import Run, Store
 
 T = TypeVar("T")
 
-SCALES = ("smoke", "quick", "paper")
-"""Seconds, minutes, and as published."""
+Scale: TypeAlias = Literal["smoke", "quick", "paper"]
+"""How much is run: seconds, minutes, and as published."""
+
+SCALES: tuple[Scale, ...] = get_args(Scale)
 
 TUNING_SEED = 1000
 """First seed of the runs that parameters are chosen by; reported runs have seeds from 0."""
 
 
-def check_scale(scale: str) -> str:
-    """The scale itself, if there is such a one."""
-    if scale not in SCALES:
-        raise InvalidParameterError(f"scale is {scale!r}: choose one of {', '.join(SCALES)}")
-    return scale
+def check_scale(word: str) -> Scale:
+    """The scale of this name, if there is such a one."""
+    for scale in SCALES:
+        if scale == word:
+            return scale
+    raise InvalidParameterError(f"scale is {word!r}: choose one of {', '.join(SCALES)}")
 
 
 class Results:
     """Stored runs of one scale, by spec."""
 
-    def __init__(self, store: Store, scale: str) -> None:
+    def __init__(self, store: Store, scale: Scale) -> None:
         self.store, self.scale = store, scale
         self._runs: dict[str, Run] = {}
 
@@ -66,7 +69,7 @@ class Panel(ABC):
     size: ClassVar[tuple[float, float]] = (3.4, 2.7)
     """Inches."""
 
-    def tuning(self, scale: str) -> list[RunSpec]:
+    def tuning(self, scale: Scale) -> list[RunSpec]:
         """Return the runs of the parameter sweeps."""
         return []
 
@@ -110,6 +113,6 @@ def best(results: Results, candidates: Sequence[Sequence[RunSpec]], column: str 
     return candidates[scores.index(min(scores))][0].plain_settings()
 
 
-def pick(by_scale: Mapping[str, T], scale: str) -> T:
+def pick(by_scale: Mapping[str, T], scale: Scale) -> T:
     """What stands under this scale."""
-    return by_scale[check_scale(scale)]
+    return by_scale[scale]

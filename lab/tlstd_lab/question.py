@@ -25,5 +25,7 @@ class Question:
     when they are used.
     """
 
+    part: str | None = None
+    """Of the paper, that its panels are shown under; None if they go beyond it."""
     panels: Mapping[str, str] = field(default_factory=dict)
     tasks: Mapping[str, Task] = field(default_factory=dict)

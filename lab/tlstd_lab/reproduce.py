@@ -12,7 +12,7 @@ from tlstd.figures import new_figure
 from tlstd_lab import drawing
 from tlstd_lab.claims import BEYOND, Claim, Finding
 from tlstd_lab.executors import Executor
-from tlstd_lab.panel import Panel, Results
+from tlstd_lab.panel import Panel, Results, Scale
 from tlstd_lab.questions import panel
 from tlstd_lab.runner import Progress, Report, run_all
 from tlstd_lab.spec import RunSpec
@@ -25,7 +25,7 @@ Judged = tuple[Claim, Finding]
 
 
 def run(
-    names: Sequence[str], scale: str, store: Store, executor: Executor | None = None, progress: Progress | None = None
+    names: Sequence[str], scale: Scale, store: Store, executor: Executor | None = None, progress: Progress | None = None
 ) -> tuple[Results, Report]:
     """Run what the panels need and is not stored: first all sweeps, then the runs with what they chose."""
     panels = [panel(name) for name in names]
@@ -59,7 +59,7 @@ def draw(names: Sequence[str], results: Results, folder: Path) -> list[Path]:
     return paths
 
 
-def captions(names: Sequence[str], scale: str) -> str:
+def captions(names: Sequence[str], scale: Scale) -> str:
     """Return a page in Markdown with every panel and what it shows."""
     lines = [f"# Figures, scale {scale}", ""]
     for name in names:
@@ -73,7 +73,7 @@ def judge(names: Sequence[str], results: Results) -> list[Judged]:
     return [(claim, claim.judge(results)) for name in names for claim in panel(name).claims()]
 
 
-def write_claims(judged: Sequence[Judged], scale: str, path: Path) -> None:
+def write_claims(judged: Sequence[Judged], scale: Scale, path: Path) -> None:
     """Write the claims as JSON."""
     rows = [
         {"name": claim.name, "where": claim.where, "statement": claim.statement} | asdict(finding)
@@ -83,7 +83,7 @@ def write_claims(judged: Sequence[Judged], scale: str, path: Path) -> None:
     path.write_text(json.dumps({"scale": scale, "made_with": versions(), "claims": rows}, indent=1, ensure_ascii=False))
 
 
-def claims_page(judged: Sequence[Judged], scale: str) -> str:
+def claims_page(judged: Sequence[Judged], scale: Scale) -> str:
     """Return the claims of one scale as a page in Markdown."""
     heading = f"# Claims, scale {scale}\n\n{counts(judged)}\n"
     return "\n".join([heading, *claims_rows(judged), ""])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from tlstd_lab.panel import Results
+from tlstd_lab.panel import Results, Scale
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.store import Run, Store
 
@@ -16,7 +16,7 @@ Columns = Mapping[str, Any]
 class Synthetic(Results):
     """Results whose columns are a function of the spec; nothing is run or stored."""
 
-    def __init__(self, scale: str, columns: Callable[[RunSpec], Columns]) -> None:
+    def __init__(self, scale: Scale, columns: Callable[[RunSpec], Columns]) -> None:
         super().__init__(Store("nowhere"), scale)
         self.columns = columns
         self.asked: list[RunSpec] = []

@@ -8,17 +8,11 @@ import numpy as np
 import pytest
 from tlstd_lab import statistics
 from tlstd_lab.claims import Finding
-from tlstd_lab.panel import SCALES, TUNING_SEED, Results
+from tlstd_lab.panel import SCALES, TUNING_SEED, Results, Scale
 from tlstd_lab.problems import problem
-from tlstd_lab.questions.figure_2.panel import (
-    PRINTED,
-    CarRBFSamples,
-    CarRBFTime,
-    apart,
-    curve_ratio,
-    errors_in_time,
-    step_size,
-)
+from tlstd_lab.questions.figure_2.curves import PRINTED, TD, apart, curve_ratio, step_size
+from tlstd_lab.questions.figure_2.panel_a import CarRBFSamples
+from tlstd_lab.questions.figure_2.panel_b import CarRBFTime, Line, errors_in_time
 from tlstd_lab.questions.figure_2.task import anew
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.store import Run, Store
@@ -36,7 +30,7 @@ SHAPE = Callable[[dict[str, Any]], float]
 class Made(Results):
     """Results that are made up: curves from 1.2 times a level down to it, with a little noise by seed."""
 
-    def __init__(self, scale: str, level: SHAPE, cost: SHAPE = lambda _: 1e-4, first: float = 1.2) -> None:
+    def __init__(self, scale: Scale, level: SHAPE, cost: SHAPE = lambda _: 1e-4, first: float = 1.2) -> None:
         super().__init__(Store(Path("nowhere")), scale)
         self.level, self.cost, self.first = level, cost, first
 
@@ -80,7 +74,7 @@ def judged(panel: Any, name: str, results: Results) -> Finding:
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("panel", [CarRBFSamples(), CarRBFTime()])
-def test_parameters_are_chosen_on_seeds_that_are_not_reported(panel: CarRBFSamples | CarRBFTime, scale: str) -> None:
+def test_parameters_are_chosen_on_seeds_that_are_not_reported(panel: CarRBFSamples | CarRBFTime, scale: Scale) -> None:
     tuning, runs = panel.tuning(scale), panel.runs(Made(scale, levels()))
     assert min(spec.seed for spec in tuning) == TUNING_SEED
     assert {spec.seed for spec in runs} == set(range({"smoke": 1, "quick": 4, "paper": 30}[scale]))
@@ -98,9 +92,9 @@ def test_all_timed_runs_of_2b_and_no_others_are_timed() -> None:
     panel = CarRBFTime()
     assert all(spec.timed for spec in panel.runs(Made("quick", levels())))
     assert not any(spec.timed for spec in panel.tuning("quick"))
-    samples = {name: runs[0].settings["samples"][-1] for name, runs in panel.lines(Made("quick", levels())).items()}
-    assert samples["TD"] == 8000
-    assert {count for name, count in samples.items() if name != "TD"} == {4000}
+    samples = {line: runs[0].settings["samples"][-1] for line, runs in panel.lines(Made("quick", levels())).items()}
+    assert samples[Line(TD)] == 8000
+    assert {count for line, count in samples.items() if line.method != TD} == {4000}
 
 
 def test_what_2b_shares_with_2a_is_not_run_twice() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tlstd_lab import statistics
-from tlstd_lab.panel import SCALES, TUNING_SEED, Panel, Results
+from tlstd_lab.panel import SCALES, TUNING_SEED, Panel, Results, Scale
 from tlstd_lab.questions import panel
 from tlstd_lab.questions.figure_3 import panel_a as figure_3a
 from tlstd_lab.questions.figure_3 import settings as energy
@@ -18,8 +18,7 @@ from tlstd_lab.questions.figure_3.panel_a import Ranks
 from tlstd_lab.questions.figure_3.panel_b import Methods
 from tlstd_lab.questions.figure_3.panel_c import Times
 from tlstd_lab.questions.figure_3.settings import METHODS
-from tlstd_lab.questions.figure_b import run_times as figure_b7
-from tlstd_lab.questions.figure_b.run_times import RunTimes
+from tlstd_lab.questions.figure_b.run_times import Line, RunTimes
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.store import Store
 
@@ -30,7 +29,7 @@ Model = Callable[[dict[str, Any], NDArray[np.float64]], Any]
 class MadeUp(Results):
     """Results that a function makes of a spec: the error of an estimator after some samples."""
 
-    def __init__(self, rmse: Model, scale: str = "quick", cost: Callable[[dict[str, Any]], float] = lambda e: 1e-3):
+    def __init__(self, rmse: Model, scale: Scale = "quick", cost: Callable[[dict[str, Any]], float] = lambda e: 1e-3):
         super().__init__(Store("nowhere"), scale)
         self.rmse, self.cost = rmse, cost
 
@@ -110,7 +109,7 @@ def verdicts(made: Panel, results: Results) -> dict[str, str]:
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", NAMES)
-def test_parameters_are_chosen_on_other_seeds(name: str, scale: str) -> None:
+def test_parameters_are_chosen_on_other_seeds(name: str, scale: Scale) -> None:
     made = panel(name)
     tuning, shown = made.tuning(scale), made.runs(MadeUp(as_published, scale))
     assert all(spec.seed >= TUNING_SEED for spec in tuning)
@@ -130,7 +129,7 @@ def test_as_many_runs_as_published() -> None:
     results = MadeUp(as_published, "paper")
     assert all(len(Ranks().rank_runs("paper", rank)) == 30 for rank in energy.RANKS)
     assert all(len(Methods().curves(results, name)) == 30 for name in METHODS)
-    assert len(RunTimes().line_runs("paper", "iLSTD", 20)) == 30
+    assert len(RunTimes().line_runs("paper", Line("iLSTD", each=False), 20)) == 30
 
 
 def test_rank_40_is_run_once() -> None:
@@ -198,5 +197,5 @@ def test_panels_have_charts(name: str) -> None:
 
 
 def test_lines_of_b7_differ_in_how_they_are_read() -> None:
-    assert "buffer_size" not in figure_b7.estimator("t-LSTD", 20)
-    assert figure_b7.estimator("t-LSTD, each", 20)["buffer_size"] == 20
+    assert "buffer_size" not in Line("t-LSTD", each=False).estimator(20)
+    assert Line("t-LSTD", each=True).estimator(20)["buffer_size"] == 20

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from tlstd_lab.panel import Results
+from tlstd_lab.panel import Results, Scale
 from tlstd_lab.questions import panel
 from tlstd_lab.questions.figure_a import panel as figure_a
 from tlstd_lab.questions.figure_a import task
@@ -26,7 +26,7 @@ from tlstd.types import FloatArray
 class MadeUp(Results):
     """Columns as a function of settings and seed, instead of stored ones."""
 
-    def __init__(self, made: Callable[[dict[str, Any], int], FloatArray], scale: str, folder: Any) -> None:
+    def __init__(self, made: Callable[[dict[str, Any], int], FloatArray], scale: Scale, folder: Any) -> None:
         super().__init__(Store(folder), scale)
         self.made = made
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tlstd_lab.panel import SCALES, TUNING_SEED
+from tlstd_lab.panel import SCALES, TUNING_SEED, Scale
 from tlstd_lab.questions import panel
-from tlstd_lab.questions.figure_2.panel import CarRBFSamples
+from tlstd_lab.questions.figure_2.curves import LARGE, LSTD
+from tlstd_lab.questions.figure_2.panel_a import CarRBFSamples
 from tlstd_lab.questions.figure_b.panel import CarRBF, CarTiles, PendulumRBF, PendulumTiles
 
 from tests.lab.test_figure_2 import Made, few_resamples, is_printed, judged, levels
@@ -17,7 +18,7 @@ LEARNING = ("B.1", "B.2", "B.3", "B.4")
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", LEARNING)
-def test_parameters_are_chosen_on_seeds_that_are_not_reported(name: str, scale: str) -> None:
+def test_parameters_are_chosen_on_seeds_that_are_not_reported(name: str, scale: Scale) -> None:
     results = Made(scale, levels())
     tuning, runs = panel(name).tuning(scale), panel(name).runs(results)
     assert min(spec.seed for spec in tuning) == TUNING_SEED
@@ -26,7 +27,7 @@ def test_parameters_are_chosen_on_seeds_that_are_not_reported(name: str, scale: 
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(("again", "first"), [("B.3", "2a"), ("B.5", "1a"), ("B.6", "1b")])
-def test_panels_shown_again_share_all_runs(again: str, first: str, scale: str) -> None:
+def test_panels_shown_again_share_all_runs(again: str, first: str, scale: Scale) -> None:
     results = Made(scale, levels())
     keys = [{spec.key for spec in [*panel(name).tuning(scale), *panel(name).runs(results)]} for name in (again, first)]
     assert keys[0] == keys[1]
@@ -41,7 +42,7 @@ def test_no_claim_is_made_twice() -> None:
 def test_tiles_bring_the_runs_that_they_are_compared_with() -> None:
     results = Made("quick", levels())
     have = {spec.key for spec in CarTiles().runs(results)}
-    for method in ("LSTD", 100):
+    for method in (LSTD, LARGE):
         assert {spec.key for spec in CarRBF().tuned(results, method)} <= have
         assert {spec.key for spec in CarRBF().printed("quick", method)} <= have
     assert {spec.key for spec in CarRBFSamples().tuning("quick")} <= {spec.key for spec in CarTiles().tuning("quick")}

@@ -11,7 +11,8 @@ import pytest
 from matplotlib.image import imread
 from numpy.testing import assert_allclose
 from tlstd_lab.questions.theorem import study as theorem
-from tlstd_lab.questions.theorem.study import FAMILIES, against_tikhonov, cases, sampled, smooth_walk, tikhonov_of
+from tlstd_lab.questions.theorem.systems import FAMILIES, cases, sampled, smooth_walk
+from tlstd_lab.questions.theorem.tikhonov import against_tikhonov, tikhonov_of
 
 from tlstd.diagnostics import compare
 from tlstd.domains import boyan_chain

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tlstd_lab import statistics
-from tlstd_lab.questions.theorem import study as theorem
 from tlstd_lab.questions.theorem import task as tasks
-from tlstd_lab.questions.theorem.panel import FAMILIES, Bound, TradeOff
+from tlstd_lab.questions.theorem.bounds import measure
+from tlstd_lab.questions.theorem.panel import Bound, TradeOff
+from tlstd_lab.questions.theorem.systems import of_family
 from tlstd_lab.spec import RunSpec
 
 from tests.lab.synthetic import Columns, Synthetic
@@ -18,15 +19,11 @@ def _fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics, "RESAMPLES", 100)
 
 
-def test_families_are_those_of_the_module() -> None:
-    assert list(theorem.FAMILIES) == list(FAMILIES)
-
-
 def test_cases_are_those_of_the_module() -> None:
     columns = tasks.cases({"family": "random walk", "cases": 2}, 3)
     rows = []
-    for number, (case, ranks) in enumerate(theorem.of_family("random walk", 2, 3)):
-        rows += theorem.measure("random walk", number, case, ranks)
+    for number, (case, ranks) in enumerate(of_family("random walk", 2, 3)):
+        rows += measure("random walk", number, case, ranks)
     np.testing.assert_array_equal(columns["norm"], [row.free["norm"] for row in rows])
     np.testing.assert_array_equal(columns["fails_squared"], [float("squared" in row.fails) for row in rows])
     assert len(columns["tikhonov"]) == len(rows)

@@ -17,8 +17,15 @@ if TYPE_CHECKING:
     from tlstd_lab.bench.report import Report
 
 BLUE, ORANGE, GREEN, PINK, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "0.45"
-COLOURS = {"t-LSTD": BLUE, "TD": GREY, "true-online TD": "0.1", "iLSTD": PINK, "LSTD": ORANGE, "ATD": GREEN}
-MARKERS = {"t-LSTD": "o", "TD": "x", "true-online TD": "+", "iLSTD": "v", "LSTD": "s", "ATD": "^"}
+LOOKS = {
+    "TLSTD": (BLUE, "o"),
+    "TD": (GREY, "x"),
+    "TrueOnlineTD": ("0.1", "+"),
+    "ILSTD": (PINK, "v"),
+    "LSTD": (ORANGE, "s"),
+    "ATD": (GREEN, "^"),
+}
+"""Colour and marker of an estimator."""
 GROWTH = ("growth-features", "growth-rank", "growth-active", "growth-samples")
 
 
@@ -45,10 +52,10 @@ def _is_ratio(line: dict[str, Any]) -> bool:
     return bool(line["unit"] == "×")
 
 
-def _style(name: str, *, first: bool = True) -> dict[str, Any]:
-    """The colour of a method, whatever its rank; a lighter one for its higher ranks."""
-    method = name.split(",")[0]
-    return {"color": COLOURS[method] if first else SKY, "marker": MARKERS[method], "markersize": 5}
+def _style(estimator: str, *, first: bool = True) -> dict[str, Any]:
+    """The look of an estimator, whatever its rank; of a lighter colour for its higher ranks."""
+    colour, marker = LOOKS[estimator]
+    return {"color": colour if first else SKY, "marker": marker, "markersize": 5}
 
 
 # --- ratios and their targets ---------------------------------------------------------------------------------------
@@ -108,12 +115,12 @@ def _draw_growth(data: dict[str, dict[str, Any]], path: Path) -> None:
 def _draw_curves(row: dict[str, Any], above: Axes, below: Axes) -> None:
     points = np.array(row["points"], dtype=float)
     for name, curve in row["curves"].items():
-        style = _style(name)
+        style = _style(curve["estimator"])
         seconds = 1e6 * np.array([median(repeats) for repeats in curve["seconds"]])
         above.plot(points, seconds, label=_with_slope(name, points, seconds), **style)
         megabytes = 1e-6 * np.array(curve["bytes"])
         below.plot(points, megabytes, label=_with_slope(name, points, megabytes), **style)
-        if name == "t-LSTD":
+        if curve["estimator"] == "TLSTD":
             for exponent in sorted(set(row["theory"]["time"])):
                 _guide(above, points, seconds, exponent)
             _guide(below, points, megabytes, row["theory"]["memory"])
@@ -180,9 +187,11 @@ def _draw_trade_off(data: list[dict[str, Any]], path: Path) -> None:
     figure = new_figure(6.0 * len(data), 3.8)
     axes = figure.subplots(1, len(data), squeeze=False)[0]
     for row, axis in zip(data, axes, strict=True):
-        later = [name for name in row["curves"] if name.startswith("t-LSTD")][1:]
+        seen: set[str] = set()
         for name, curve in row["curves"].items():
-            axis.plot(curve["seconds"], curve["rmse"], label=name, **_style(name, first=name not in later))
+            style = _style(curve["estimator"], first=curve["estimator"] not in seen)
+            seen.add(curve["estimator"])
+            axis.plot(curve["seconds"], curve["rmse"], label=name, **style)
         axis.set(xscale="log", yscale="log", xlabel="CPU time of learning and reading (s)", title=row["name"])
         axis.set_ylim(top=min(axis.get_ylim()[1], 2.2 * row["standard_deviation"]))
         _plain_ticks(axis)

@@ -36,10 +36,11 @@ class Curve:
     """CPU time per step of every repeat, at each point."""
     memory: list[float] = field(default_factory=list)
     """Bytes, at each point."""
+    estimator: str = ""
 
     def plain(self) -> dict[str, Any]:
         """The curve as JSON holds it."""
-        return {"seconds": self.seconds, "bytes": self.memory}
+        return {"estimator": self.estimator, "seconds": self.seconds, "bytes": self.memory}
 
 
 def features(bench: Bench) -> list[Line]:
@@ -139,6 +140,7 @@ def _measure(
 
 def _time(bench: Bench, curve: Curve, model: LinearEstimator, part: Transitions, *, repeats: int | None = None) -> None:
     (times,) = bench.time(problems.many("", model, part), repeats=repeats)
+    curve.estimator = type(model).__name__
     curve.seconds.append([seconds / times.steps for seconds in times.cpu])
 
 

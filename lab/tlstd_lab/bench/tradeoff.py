@@ -88,7 +88,7 @@ def _curves(
         curves[method] = _learn(bench, make(stream.n_features), stream, used, X, truth)
     scale = float(np.sqrt(np.mean((truth - truth.mean()) ** 2)))
     bench.data = {"name": name, "curves": curves, "standard_deviation": scale}
-    slow = next(method for method in methods if method.startswith("t-LSTD"))
+    slow = next(method for method, curve in curves.items() if curve["estimator"] == TLSTD.__name__)
     ratio = curves[slow]["seconds"][-1] / curves["TD"]["seconds"][-1]
     errors = ", ".join(f"{method}: {curve['rmse'][-1]:.3g}" for method, curve in curves.items())
     return [Line(f"{slow}, {name}, CPU time", "TD", (ratio,), note=f"RMSE at the end: {errors}")]
@@ -115,4 +115,5 @@ def _learn(
         errors.append(float(np.sqrt(np.mean((values - truth) ** 2))))
         start = stop
     bench.timed += total
-    return {"samples": list(checkpoints), "seconds": seconds, "rmse": errors}
+    estimator = type(model).__name__
+    return {"estimator": estimator, "samples": list(checkpoints), "seconds": seconds, "rmse": errors}

@@ -73,7 +73,7 @@ def command(
         return
     try:
         names = questions.names(figures or [])
-        check_scale(scale)
+        size = check_scale(scale)
         try:  # before hours of work, not after
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -81,15 +81,15 @@ def command(
         runs = Store(store or out / "runs", bundle or [])
         executor = choose_executor(cluster, workers)
         with show_progress() as progress:
-            results, report = experiment.run(names, scale, runs, executor, progress)
+            results, report = experiment.run(names, size, runs, executor, progress)
         if not report.complete:
             typer.echo(str(report), err=True)
             raise typer.Exit(report.exit_code)
         experiment.draw(names, results, out)
         judged = experiment.judge(names, results)
-        experiment.write_claims(judged, scale, out / "claims.json")
-        (out / "figures.md").write_text(experiment.captions(names, scale), encoding="utf-8")
-        (out / "claims.md").write_text(experiment.claims_page(judged, scale), encoding="utf-8")
+        experiment.write_claims(judged, size, out / "claims.json")
+        (out / "figures.md").write_text(experiment.captions(names, size), encoding="utf-8")
+        (out / "claims.md").write_text(experiment.claims_page(judged, size), encoding="utf-8")
         if pack is not None:
             experiment.pack(names, results, pack)
     except TlstdError as error:

@@ -45,6 +45,11 @@ PANELS: dict[str, str] = {
 }
 """Where each panel stands."""
 
+PARTS: dict[str, str] = {
+    name: part for folder in QUESTIONS if (part := question(folder).part) for name in question(folder).panels
+}
+"""The part of the paper that has this panel, if it is not one beyond it."""
+
 
 def panel(name: str) -> Panel:
     """The panel of this name.

@@ -54,21 +54,16 @@ def nearest(axis: Axis, value: float) -> int:
 
 
 def case(axis: Axis, index: int) -> str:
-    """What a tick says; if others say the same, with the group that an earlier one names before a comma.
+    """What a tick is called apart from its neighbours.
 
     Example
     -------
-    >>> ticks = ((0.0, "as printed, λ=1"), (1.0, "λ=0"), (2.0, "at rest, λ=1"), (3.0, "λ=0"))
-    >>> case(Axis("", ticks=ticks), 3)
-    'at rest, λ=0'
+    >>> axis = Axis("", ticks=((0.0, "at rest, λ=1"), (1.0, "λ=0")), alone={1.0: "at rest, λ=0"})
+    >>> case(axis, 0), case(axis, 1)
+    ('at rest, λ=1', 'at rest, λ=0')
     """
-    said = axis.ticks[index][1]
-    if [words for _, words in axis.ticks].count(said) > 1:
-        for _, earlier in reversed(axis.ticks[:index]):
-            group, comma, _ = earlier.rpartition(", ")
-            if comma:
-                return f"{group}, {said}"
-    return said
+    value, words = axis.ticks[index]
+    return axis.alone.get(value, words)
 
 
 def text(axis: Axis, value: float) -> str:

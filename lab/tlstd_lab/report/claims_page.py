@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from tlstd_lab.panel import Scale
 from tlstd_lab.questions import PANELS
 from tlstd_lab.report.sources import Shown, Sources, gather
 from tlstd_lab.reproduce import claims_rows, counts
@@ -41,7 +42,7 @@ def committed(names: Sequence[str] | None = None) -> list[Shown]:
     return [shown for shown in found.values() if shown is not None]
 
 
-def figure(name: str, scale: str) -> str:
+def figure(name: str, scale: Scale) -> str:
     """Where the figure of a panel at a scale lies under ``docs``."""
     return f"figures/reproduction/{'paper_' if scale == 'paper' else ''}figure_{name}.png"
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.types import FloatArray
+from tlstd_lab.panel import Scale
 from tlstd_lab.questions.explorer.settings import CHOICES, FULL, SAMPLES, SEED, learning_spec, truth_spec
 from tlstd_lab.report.colours import colour_map
 from tlstd_lab.store import Run, Store
@@ -67,7 +68,7 @@ def data(store: Store) -> dict[str, Any] | None:
     return None
 
 
-def _problem(store: Store, scale: str, name: str) -> dict[str, Any] | None:
+def _problem(store: Store, scale: Scale, name: str) -> dict[str, Any] | None:
     """A problem with all its runs that are stored; None if there are none."""
     (choice,) = (choice for choice in CHOICES[scale] if choice.problem == name)
     if not store.has(truth_spec(name).key):

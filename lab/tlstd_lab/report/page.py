@@ -15,7 +15,8 @@ import tlstd
 from tlstd.errors import InvalidParameterError
 from tlstd_lab.chart import Chart
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict
-from tlstd_lab.questions import panel
+from tlstd_lab.panel import Scale
+from tlstd_lab.questions import PARTS, panel
 from tlstd_lab.report import charts, explorer, settings
 from tlstd_lab.report.colours import Palette
 from tlstd_lab.report.markup import Html, data_block, element, join
@@ -25,13 +26,6 @@ TITLE = "Incremental truncated LSTD: what was measured"
 
 VERDICTS: dict[Verdict, str] = {"reproduced": "reproduced", "partly": "partly", "not": "not reproduced"}
 """As they are called on the page."""
-
-GROUPS = (
-    ("Figures 1 to 3", lambda name: name[:1] in "123"),
-    ("Appendix A: singular values", lambda name: name.startswith("A.")),
-    ("Appendix B", lambda name: name.startswith("B.")),
-    ("Beyond the paper", lambda name: True),
-)
 
 Row = tuple[Claim, Finding, Shown]
 
@@ -232,13 +226,13 @@ def _claim(claim: Claim, finding: Finding, shown: Shown) -> Html:
 
 def _is_printed(name: str) -> bool:
     """Whether the paper has a figure of this name."""
-    return name[:1].isdigit() or name[1:2] == "."
+    return name in PARTS
 
 
 # --- figures --------------------------------------------------------------------------------------------------------
 
 
-def command(name: str, scale: str) -> str:
+def command(name: str, scale: Scale) -> str:
     """Return what makes a panel's runs."""
     return f"uv run tlstd reproduce {name} --scale {scale}"
 
@@ -251,13 +245,10 @@ def _figures(made: Mapping[str, Html], missing: Sequence[str]) -> Html:
         class_="index",
     )
     parts = [index] if made else [element("p", "No panel is complete in these results.")]
-    left = list(made)
-    for title, belongs in GROUPS:
-        chosen = [name for name in left if belongs(name)]
-        left = [name for name in left if name not in chosen]
+    for part in (*dict.fromkeys(PARTS.values()), "Beyond the paper"):
+        chosen = [figure for name, figure in made.items() if PARTS.get(name, "Beyond the paper") == part]
         if chosen:
-            grid = element("div", *(made[name] for name in chosen), class_="cards")
-            parts += [element("h3", title), grid]
+            parts += [element("h3", part), element("div", *chosen, class_="cards")]
     if missing:
         entries = [
             element("li", f"{name}: {panel(name).title}. ", element("code", command(name, "quick"))) for name in missing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from tlstd.container import printable
 from tlstd.errors import InvalidParameterError, StateError, TlstdError
 from tlstd_lab.claims import Claim, Finding
-from tlstd_lab.panel import SCALES, Panel, Results
+from tlstd_lab.panel import SCALES, Panel, Results, Scale
 from tlstd_lab.questions import PANELS, panel
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.store import Run, Store
@@ -87,7 +87,7 @@ def blaming_runs(what: str) -> Iterator[None]:
         ) from error
 
 
-def best(name: str, by_scale: dict[str, Results]) -> Shown | None:
+def best(name: str, by_scale: Mapping[Scale, Results]) -> Shown | None:
     """A panel with its claims decided at the best scale of which all runs are stored; None if there is no such one."""
     made = panel(name)
     for scale in reversed(SCALES):

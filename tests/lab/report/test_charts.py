@@ -91,8 +91,9 @@ def test_rules_marks_bars_and_notes_are_shown() -> None:
 def test_cases_are_told_apart_and_read_one_by_one() -> None:
     labels = ["as printed, λ=1", "λ=0", "at rest, λ=1", "λ=0"]
     found = points([2.0, 5.0, 3.0, 5.0], [0.1, 1.1, 2.1, 3.1], x_low=[1.0] * 4, x_high=[6.0] * 4)
-    chart = Chart([Series("LSTD", "#000000", found, marker="D", joined=False)], Axis("RMSE"), cases(range(4), labels))
     full = ["as printed, λ=1", "as printed, λ=0", "at rest, λ=1", "at rest, λ=0"]
+    series = Series("LSTD", "#000000", found, marker="D", joined=False)
+    chart = Chart([series], Axis("RMSE"), cases(range(4), labels, full))
     assert [row[0] for row in Cells(charts.table(chart, "t")).rows[1:]] == full
     data = charts.data(chart)
     (one,) = data["series"]

@@ -10,7 +10,7 @@ import numpy as np
 from tlstd.types import FloatArray
 from tlstd_lab.chart import LIGHT_GREY, MARKERS, Axis, Chart, Rule, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding, below
-from tlstd_lab.panel import Panel, Results, pick, seeds, specs
+from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import ratio_of_means
 
@@ -35,14 +35,14 @@ class Buffer(Panel):
         "RBFs, λ=0": ("car-rbf", 0.0),
     }
 
-    def size_runs(self, scale: str, line: str, size: int) -> list[RunSpec]:
+    def size_runs(self, scale: Scale, line: str, size: int) -> list[RunSpec]:
         """Return the runs with one buffer size."""
         problem, lambda_ = self.lines[line]
         estimator = {"class": "TLSTD", "rank": RANK, "lambda_": lambda_, "buffer_size": size}
         settings = {"problem": problem, "estimator": estimator, "samples": [pick(SAMPLES, scale)]}
         return specs("curve", settings, seeds(pick(RUNS, scale)))
 
-    def once_runs(self, scale: str, line: str) -> list[RunSpec]:
+    def once_runs(self, scale: Scale, line: str) -> list[RunSpec]:
         """Return the runs of the exact A, of which only the leading singular values are inverted."""
         problem, lambda_ = self.lines[line]
         settings = {"problem": problem, "lambda_": lambda_, "rank": RANK, "samples": [pick(SAMPLES, scale)]}

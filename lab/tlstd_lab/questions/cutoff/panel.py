@@ -10,7 +10,7 @@ import numpy as np
 from tlstd.types import FloatArray
 from tlstd_lab.chart import SOLID, Axis, Chart, Legend, Mark, curve, sequence
 from tlstd_lab.claims import BEYOND, Claim, Finding, above, below
-from tlstd_lab.panel import Panel, Results, pick, specs
+from tlstd_lab.panel import Panel, Results, Scale, pick, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval
 
@@ -31,7 +31,7 @@ class _Cutoff(Panel):
     rank: ClassVar[int]
     size = (3.4, 3.2)
 
-    def method_runs(self, scale: str, method: str) -> list[RunSpec]:
+    def method_runs(self, scale: Scale, method: str) -> list[RunSpec]:
         """All cut-offs and both rules, in one run per seed."""
         samples = pick({"smoke": (300,), "quick": (500, 2000, 5000), "paper": (500, 1000, 2000, 5000, 10_000)}, scale)
         rank = 40 if scale == "smoke" else self.rank

@@ -13,7 +13,7 @@ from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.errors import InvalidParameterError
 from tlstd.types import FloatArray, Matrix
-from tlstd_lab.panel import pick
+from tlstd_lab.panel import Scale, pick
 from tlstd_lab.problems import problem
 from tlstd_lab.spec import RunSpec
 
@@ -63,7 +63,7 @@ def estimator(rank: int | str, lambda_: float) -> dict[str, Any]:
     return {"class": "TLSTD", "rank": rank, "lambda_": lambda_}
 
 
-def learning_spec(scale: str, name: str, rank: int | str, lambda_: float) -> RunSpec:
+def learning_spec(scale: Scale, name: str, rank: int | str, lambda_: float) -> RunSpec:
     """The run of one problem, rank and λ, read after several numbers of samples."""
     settings = {"problem": name, "estimator": estimator(rank, lambda_), "samples": pick(SAMPLES, scale)}
     return RunSpec("explore", settings, SEED, timed=True)
@@ -74,7 +74,7 @@ def truth_spec(name: str) -> RunSpec:
     return RunSpec("explore-truth", {"problem": name}, SEED)
 
 
-def specs(scale: str) -> list[RunSpec]:
+def specs(scale: Scale) -> list[RunSpec]:
     """All runs of the explorer.
 
     Example

@@ -10,7 +10,7 @@ import numpy as np
 from tlstd.types import FloatArray
 from tlstd_lab.chart import DASHED, DOTTED, SOLID, Axis, Chart, Legend, Rule, curve, sequence
 from tlstd_lab.claims import Claim, Finding, above, below
-from tlstd_lab.panel import Panel, Results, pick, seeds, specs
+from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval, ratio_of_means
 
@@ -32,27 +32,27 @@ class _Rank(Panel):
     ranks: ClassVar[dict[str, tuple[int, ...]]]
     size = (3.4, 2.9)
 
-    def scale(self, scale: str) -> dict[str, Any]:
+    def scale(self, scale: Scale) -> dict[str, Any]:
         """Return runs, ranks and sample counts of a scale."""
         samples = {"smoke": (100, 300), "quick": (1000, 2000, 5000), "paper": (1000, 2000, 5000)}
         runs = {"smoke": 1, "quick": 4, "paper": 30}
         return {"samples": pick(samples, scale), "runs": pick(runs, scale), "ranks": pick(self.ranks, scale)}
 
-    def rank_runs(self, scale: str, lambda_: float, rank: int) -> list[RunSpec]:
+    def rank_runs(self, scale: Scale, lambda_: float, rank: int) -> list[RunSpec]:
         """t-LSTD with k = r, as in the paper."""
         size = self.scale(scale)
         estimator = {"class": "TLSTD", "rank": rank, "lambda_": lambda_, "buffer_size": rank}
         settings = {"problem": self.problem, "estimator": estimator, "samples": size["samples"]}
         return specs("curve", settings, seeds(size["runs"]))
 
-    def cut_runs(self, scale: str, lambda_: float, rank: int) -> list[RunSpec]:
+    def cut_runs(self, scale: Scale, lambda_: float, rank: int) -> list[RunSpec]:
         """t-LSTD with the paper's cut-off."""
         size = self.scale(scale)
         estimator = {"class": "TLSTD", "rank": rank, "lambda_": lambda_, "buffer_size": rank, "rcond": CUT}
         settings = {"problem": self.problem, "estimator": estimator, "samples": size["samples"]}
         return specs("curve", settings, seeds(min(size["runs"], 10)))
 
-    def lstd_runs(self, scale: str, lambda_: float) -> list[RunSpec]:
+    def lstd_runs(self, scale: Scale, lambda_: float) -> list[RunSpec]:
         """LSTD on the same streams."""
         size = self.scale(scale)
         estimator = {"class": "LSTD", "lambda_": lambda_}

@@ -3,9 +3,10 @@
 from tlstd_lab.question import Question, Task
 
 QUESTION = Question(
+    part="Figures 1 to 3",
     panels={
-        "2a": "panel:CarRBFSamples",
-        "2b": "panel:CarRBFTime",
+        "2a": "panel_a:CarRBFSamples",
+        "2b": "panel_b:CarRBFTime",
     },
     tasks={
         "budget": Task("task:anew"),

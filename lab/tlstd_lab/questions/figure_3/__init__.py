@@ -3,6 +3,7 @@
 from tlstd_lab.question import Question, Task
 
 QUESTION = Question(
+    part="Figures 1 to 3",
     panels={
         "3a": "panel_a:Ranks",
         "3b": "panel_b:Methods",

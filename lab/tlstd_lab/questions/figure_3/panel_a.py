@@ -8,7 +8,7 @@ from itertools import pairwise
 from tlstd.types import FloatArray
 from tlstd_lab.chart import DASH_DOT, DASHED, DOTTED, LIGHT_GREY, SOLID, Axis, Chart, Legend, curve, sequence
 from tlstd_lab.claims import Claim, Finding, Verdict, above, below
-from tlstd_lab.panel import Results, pick, seeds
+from tlstd_lab.panel import Results, Scale, pick, seeds
 from tlstd_lab.problems import problem
 from tlstd_lab.questions.figure_3.settings import (
     RANKS,
@@ -37,12 +37,12 @@ class Ranks(Energy):
         "runs (claims' notes). Paper scale: 30 runs; r<5: 5."
     )
 
-    def rank_runs(self, scale: str, rank: int) -> list[RunSpec]:
+    def rank_runs(self, scale: Scale, rank: int) -> list[RunSpec]:
         """t-LSTD of this rank."""
         size = pick(SIZES, scale)
         return learn(tlstd(rank), size.samples, seeds(size.runs if rank in RANKS else size.few))
 
-    def short_runs(self, scale: str, rank: int, buffer_size: int | None = None) -> list[RunSpec]:
+    def short_runs(self, scale: Scale, rank: int, buffer_size: int | None = None) -> list[RunSpec]:
         """Return few samples, with truncation after each or (None) the default buffer."""
         size = pick(SIZES, scale)
         estimator = tlstd(rank) if buffer_size is None else tlstd(rank, buffer_size=buffer_size)

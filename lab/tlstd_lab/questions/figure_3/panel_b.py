@@ -10,7 +10,7 @@ import numpy as np
 from tlstd.types import FloatArray
 from tlstd_lab.chart import COLOURS, DASHED, Axis, Chart, Legend, curve
 from tlstd_lab.claims import Claim, Finding, Verdict, below
-from tlstd_lab.panel import Results, best, pick, seeds
+from tlstd_lab.panel import Results, Scale, best, pick, seeds
 from tlstd_lab.questions.figure_3.settings import (
     ACTIVE,
     COORDINATES,
@@ -47,7 +47,7 @@ class Methods(Energy):
         "twice the error of zero."
     )
 
-    def tuning(self, scale: str) -> list[RunSpec]:
+    def tuning(self, scale: Scale) -> list[RunSpec]:
         """Return all sweeps, constant step sizes of iLSTD included."""
         wanted = flat(td_candidates(scale)) + flat(td_candidates(scale, "TrueOnlineTD"))
         wanted += flat(ilstd_candidates(scale, (*DECAYS, None)))
@@ -74,7 +74,7 @@ class Methods(Energy):
         size = pick(SIZES, results.scale)
         return learn(self.chosen(results, method), size.window, seeds(min(size.runs, 10)))
 
-    def variant(self, scale: str, name: str) -> list[RunSpec]:
+    def variant(self, scale: Scale, name: str) -> list[RunSpec]:
         """t-LSTD with something changed."""
         size = pick(SIZES, scale)
         return learn(tlstd() | VARIANTS[name], size.samples, seeds(size.few))

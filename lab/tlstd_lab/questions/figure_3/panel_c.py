@@ -9,7 +9,7 @@ import numpy as np
 from tlstd.types import FloatArray
 from tlstd_lab.chart import COLOURS, DASHED, SOLID, Axis, Chart, Legend, curve
 from tlstd_lab.claims import Claim, Finding, Verdict, above, below
-from tlstd_lab.panel import Results, pick, seeds, specs
+from tlstd_lab.panel import Results, Scale, pick, seeds, specs
 from tlstd_lab.questions.figure_3.settings import (
     BINDING,
     METHODS,
@@ -38,7 +38,7 @@ class Times(Energy):
         "ones lose much is drawn too (dashed). Paper scale: 10 runs, of 5,000 samples at 25 per second."
     )
 
-    def tuning(self, scale: str) -> list[RunSpec]:
+    def tuning(self, scale: Scale) -> list[RunSpec]:
         """Return the sweeps that TD's and iLSTD's parameters come from."""
         return by_seed(flat(td_candidates(scale)) + flat(ilstd_candidates(scale)))
 

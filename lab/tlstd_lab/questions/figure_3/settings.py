@@ -16,7 +16,7 @@ from tlstd.domains.energy_programme import aliasing_floor
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.types import FloatArray
 from tlstd_lab.chart import Axis, Chart, Legend, Note, Rule, Series
-from tlstd_lab.panel import Panel, Results, best, pick, seeds, specs
+from tlstd_lab.panel import Panel, Results, Scale, best, pick, seeds, specs
 from tlstd_lab.problems import problem
 from tlstd_lab.spec import RunSpec
 
@@ -160,7 +160,7 @@ def by_seed(wanted: list[RunSpec]) -> list[RunSpec]:
 # --- sweeps ----------------------------------------------------------------------------------------------------------
 
 
-def td_candidates(scale: str, name: str = "TD", active: Sequence[int] = ACTIVE) -> list[list[RunSpec]]:
+def td_candidates(scale: Scale, name: str = "TD", active: Sequence[int] = ACTIVE) -> list[list[RunSpec]]:
     """The whole grid of step sizes, for either number of active features."""
     size = pick(SIZES, scale)
     exponents = size.exponents if scale == "smoke" else range(-11, 0)
@@ -168,14 +168,14 @@ def td_candidates(scale: str, name: str = "TD", active: Sequence[int] = ACTIVE) 
     return [learn(td(alpha, name), size.samples, seeds(size.tuning, tuning=True)) for alpha in alphas]
 
 
-def ilstd_candidates(scale: str, n0s: Sequence[float | None] = DECAYS) -> list[list[RunSpec]]:
+def ilstd_candidates(scale: Scale, n0s: Sequence[float | None] = DECAYS) -> list[list[RunSpec]]:
     """Step sizes and decays for m=50."""
     size = pick(SIZES, scale)
     settings = [(2.0**e / number, n0) for n0 in n0s for number in ACTIVE for e in size.exponents]
     return [learn(ilstd(a, n0), size.ilstd_samples, seeds(size.tuning, tuning=True)) for a, n0 in settings]
 
 
-def m_candidates(scale: str, m: int) -> list[list[RunSpec]]:
+def m_candidates(scale: Scale, m: int) -> list[list[RunSpec]]:
     """A coarser grid for the other m, except for the smallest, whose best step size is compared with that of m=50."""
     size = pick(SIZES, scale)
     exponents = size.exponents if m in (COORDINATES[0], M) else (-5, -3, -1)

@@ -3,6 +3,7 @@
 from tlstd_lab.question import Question, Task
 
 QUESTION = Question(
+    part="Appendix A: singular values",
     panels={
         "A.1": "panel:CarTiles",
         "A.2": "panel:CarRBF",

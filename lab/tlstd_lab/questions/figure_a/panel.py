@@ -11,7 +11,7 @@ from tlstd.diagnostics import effective_rank
 from tlstd.types import FloatArray
 from tlstd_lab.chart import DASHED, SOLID, Axis, Chart, Legend, Rule, curve
 from tlstd_lab.claims import Claim, Finding, Verdict, above, below
-from tlstd_lab.panel import Panel, Results, pick, seeds, specs
+from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval
 
@@ -44,7 +44,7 @@ class _Figure(Panel):
 
     domain: ClassVar[str]
 
-    def spectra(self, scale: str, features: Mapping[str, Any], lambda_: float) -> list[RunSpec]:
+    def spectra(self, scale: Scale, features: Mapping[str, Any], lambda_: float) -> list[RunSpec]:
         """Return the runs that find the singular values of A with these features."""
         episodes = pick({"smoke": 30, "quick": 500, "paper": 10_000}, scale)
         runs = pick({"smoke": 1, "quick": 2, "paper": 3}, scale)

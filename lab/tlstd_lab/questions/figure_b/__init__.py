@@ -3,6 +3,7 @@
 from tlstd_lab.question import Question
 
 QUESTION = Question(
+    part="Appendix B",
     panels={
         "B.1": "panel:CarTiles",
         "B.2": "panel:PendulumTiles",

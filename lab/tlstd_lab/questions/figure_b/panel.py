@@ -7,9 +7,21 @@ from typing import ClassVar
 
 from tlstd.types import FloatArray
 from tlstd_lab.claims import Claim, Finding, Verdict, above, below
-from tlstd_lab.panel import Results, pick
+from tlstd_lab.panel import Results, Scale, pick
 from tlstd_lab.questions.figure_1.panel import RankRBF, RankTiles
-from tlstd_lab.questions.figure_2.panel import LARGE, SIZES, SMALL, CarRBFSamples, Curves, apart, by_seed, curve_ratio
+from tlstd_lab.questions.figure_2.curves import (
+    LARGE,
+    LSTD,
+    SIZES,
+    SMALL,
+    TD,
+    Curves,
+    Method,
+    apart,
+    by_seed,
+    curve_ratio,
+)
+from tlstd_lab.questions.figure_2.panel_a import CarRBFSamples
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval, ratio_of_means
 
@@ -50,19 +62,19 @@ class _Learning(Curves):
     def _early(self, results: Results) -> Finding:
         samples = pick(SIZES, results.scale).samples
         few = max(1, sum(count <= samples[-1] / 10 for count in samples))
-        td = self.errors(results, "TD")
+        td = self.errors(results, TD)
 
-        def gain(method: int, *, printed: bool) -> Interval:
+        def gain(method: Method, *, printed: bool) -> Interval:
             return curve_ratio(self.errors(results, method, printed=printed)[:, :few], td[:, :few])
 
         printed, tuned = gain(SMALL, printed=True), gain(SMALL, printed=False)
         last = ratio_of_means(self.errors(results, SMALL)[:, -1], td[:, -1])
         note = (
-            f"as printed: {printed}; r={LARGE} as printed: {gain(LARGE, printed=True)}, at its best: "
-            f"{gain(LARGE, printed=False)}; r={SMALL} at its best, last point: {last}. TD has "
-            f"{self.chosen(results, 'TD')}, r={SMALL} {self.chosen(results, SMALL)}"
+            f"as printed: {printed}; r={LARGE.rank} as printed: {gain(LARGE, printed=True)}, at its best: "
+            f"{gain(LARGE, printed=False)}; r={SMALL.rank} at its best, last point: {last}. TD has "
+            f"{self.chosen(results, TD)}, r={SMALL.rank} {self.chosen(results, SMALL)}"
         )
-        what = f"mean RMSE of r={SMALL} at its best over TD's, up to {samples[few - 1]:,} samples"
+        what = f"mean RMSE of r={SMALL.rank} at its best over TD's, up to {samples[few - 1]:,} samples"
         return Finding(together(below(printed, 1.0), below(tuned, 1.0)), tuned, what, note)
 
 
@@ -71,14 +83,14 @@ class _Tiles(_Learning):
 
     beside: ClassVar[Curves]
 
-    def tuning(self, scale: str) -> list[RunSpec]:
+    def tuning(self, scale: Scale) -> list[RunSpec]:
         """Return the sweeps of both kinds of features."""
         return [*super().tuning(scale), *self.beside.tuning(scale)]
 
     def runs(self, results: Results) -> list[RunSpec]:
         """Return the runs with tiles, and those with RBFs that they are compared with."""
         wanted = []
-        for method in ("LSTD", LARGE):
+        for method in (LSTD, LARGE):
             wanted += self.beside.tuned(results, method) + self.beside.printed(results.scale, method)
         return [*super().runs(results), *by_seed(wanted)]
 
@@ -105,21 +117,21 @@ class _Tiles(_Learning):
         for printed in (True, False):
             columns = []
             for panel in (self, self.beside):
-                columns += [panel.errors(results, LARGE, printed=printed)[:, -1], panel.errors(results, "LSTD")[:, -1]]
+                columns += [panel.errors(results, LARGE, printed=printed)[:, -1], panel.errors(results, LSTD)[:, -1]]
             found[printed] = interval(_double_ratio, *columns)
         verdict = together(*(above(found[printed], 1.05, partly=1.0) for printed in (True, False)))
-        note = f"as printed: {found[True]}; last point, r={LARGE} at its best {self.chosen(results, LARGE)}"
-        what = f"RMSE of r={LARGE} at its best over LSTD's, with tiles, over the same with RBFs"
+        note = f"as printed: {found[True]}; last point, r={LARGE.rank} at its best {self.chosen(results, LARGE)}"
+        what = f"RMSE of r={LARGE.rank} at its best over LSTD's, with tiles, over the same with RBFs"
         return Finding(verdict, found[False], what, note)
 
     def _too_small(self, results: Results) -> Finding:
-        lstd = self.errors(results, "LSTD")[:, -1]
+        lstd = self.errors(results, LSTD)[:, -1]
         printed = ratio_of_means(self.errors(results, SMALL, printed=True)[:, -1], lstd)
         tuned = ratio_of_means(self.errors(results, SMALL)[:, -1], lstd)
         verdict = together(above(printed, 1.1), above(tuned, 1.1))
         large = ratio_of_means(self.errors(results, LARGE)[:, -1], lstd)
-        note = f"as printed: {printed}; r={LARGE} at its best: {large}"
-        return Finding(verdict, tuned, f"last RMSE of r={SMALL} at its best over LSTD's", note)
+        note = f"as printed: {printed}; r={LARGE.rank} at its best: {large}"
+        return Finding(verdict, tuned, f"last RMSE of r={SMALL.rank} at its best over LSTD's", note)
 
 
 def _double_ratio(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray) -> float:
@@ -143,17 +155,17 @@ class PendulumRBF(_Learning):
         )
 
     def _large_enough(self, results: Results) -> Finding:
-        lstd = self.errors(results, "LSTD")
+        lstd = self.errors(results, LSTD)
         printed = curve_ratio(self.errors(results, LARGE, printed=True), lstd)
         tuned = curve_ratio(self.errors(results, LARGE), lstd)
-        same = apart(self.errors(results, LARGE, printed=True), self.errors(results, "LSTD", printed=True))
+        same = apart(self.errors(results, LARGE, printed=True), self.errors(results, LSTD, printed=True))
         worst = max(printed, tuned, key=lambda ratio: ratio.value)
         verdict = together(below(printed, 1.1), below(tuned, 1.1))
         note = (
             f"as printed: {printed}, at its best ({self.chosen(results, LARGE)}): {tuned}; LSTD has "
-            f"{self.chosen(results, 'LSTD')}; largest factor at one λ=0 and cut-off 0.01: {same}"
+            f"{self.chosen(results, LSTD)}; largest factor at one λ=0 and cut-off 0.01: {same}"
         )
-        return Finding(verdict, worst, f"mean RMSE of r={LARGE} over LSTD's, worse setting", note)
+        return Finding(verdict, worst, f"mean RMSE of r={LARGE.rank} over LSTD's, worse setting", note)
 
 
 class CarRBF(_Learning):

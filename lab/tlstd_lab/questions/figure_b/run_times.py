@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from tlstd.types import FloatArray
-from tlstd_lab.chart import COLOURS, DASHED, SOLID, Axis, Chart, Dash, curve
+from tlstd_lab.chart import COLOURS, DASHED, SOLID, Axis, Chart, curve
 from tlstd_lab.claims import Claim, Finding, below
-from tlstd_lab.panel import Panel, Results, pick, seeds, specs
+from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval
 
@@ -18,27 +18,22 @@ from tlstd_lab.statistics import Interval, interval
 class Line(NamedTuple):
     """A learner whose size grows."""
 
-    label: str
-    colour: str
+    method: Literal["t-LSTD", "iLSTD"]
     each: bool
     """Whether it is read at every step."""
-    dash: Dash
+
+    def __str__(self) -> str:
+        return f"{self.method}, read {'at every step' if self.each else 'once'}"
+
+    def estimator(self, number: int) -> dict[str, Any]:
+        """The learner; read at every step, t-LSTD has a buffer of r samples, which is the paper's k=1."""
+        if self.method == "iLSTD":
+            return {"class": "ILSTD", "lambda_": 0.9, "step_size": [1e-3, 100], "coordinates_per_step": number}
+        model = {"class": "TLSTD", "rank": number, "lambda_": 1.0, "rcond": 0.01}
+        return model | {"buffer_size": number} if self.each else model
 
 
-LINES: dict[str, Line] = {
-    "t-LSTD": Line("t-LSTD, read once", "t-LSTD", False, SOLID),
-    "t-LSTD, each": Line("t-LSTD, read at every step", "t-LSTD", True, DASHED),
-    "iLSTD": Line("iLSTD, read once", "iLSTD", False, SOLID),
-    "iLSTD, each": Line("iLSTD, read at every step", "iLSTD", True, DASHED),
-}
-
-
-def estimator(line: str, number: int) -> dict[str, Any]:
-    """The learner of a line; read at every step, t-LSTD has a buffer of r samples, which is the paper's k=1."""
-    if line.startswith("iLSTD"):
-        return {"class": "ILSTD", "lambda_": 0.9, "step_size": [1e-3, 100], "coordinates_per_step": number}
-    model = {"class": "TLSTD", "rank": number, "lambda_": 1.0, "rcond": 0.01}
-    return model | {"buffer_size": number} if LINES[line].each else model
+LINES = (Line("t-LSTD", False), Line("t-LSTD", True), Line("iLSTD", False), Line("iLSTD", True))
 
 
 class RunTimes(Panel):
@@ -54,7 +49,7 @@ class RunTimes(Panel):
         "for its time."
     )
 
-    def scale(self, scale: str) -> dict[str, Any]:
+    def scale(self, scale: Scale) -> dict[str, Any]:
         """Return trajectories, those of learners that are read at every step, steps, and values of r and m."""
         every = (5, 10, 20, 40, 60, 80, 100)
         return {
@@ -64,12 +59,12 @@ class RunTimes(Panel):
             "numbers": pick({"smoke": (5, 20), "quick": (5, 10, 20, 50, 100), "paper": every}, scale),
         }
 
-    def line_runs(self, scale: str, line: str, number: int) -> list[RunSpec]:
+    def line_runs(self, scale: Scale, line: Line, number: int) -> list[RunSpec]:
         """One learner of one size."""
         size = self.scale(scale)
-        each = LINES[line].each
-        settings = {"problem": "energy", "estimator": estimator(line, number), "steps": size["steps"], "each": each}
-        return specs("runtime", settings, seeds(size["each"] if each else size["runs"]), timed=True)
+        model = line.estimator(number)
+        settings = {"problem": "energy", "estimator": model, "steps": size["steps"], "each": line.each}
+        return specs("runtime", settings, seeds(size["each"] if line.each else size["runs"]), timed=True)
 
     def runs(self, results: Results) -> list[RunSpec]:
         """Return all learners of all sizes."""
@@ -77,7 +72,7 @@ class RunTimes(Panel):
         wanted = [spec for line in LINES for number in numbers for spec in self.line_runs(results.scale, line, number)]
         return sorted(wanted, key=lambda spec: spec.seed)
 
-    def times(self, results: Results, line: str) -> FloatArray:
+    def times(self, results: Results, line: Line) -> FloatArray:
         """Return the seconds of each trajectory (runs, numbers)."""
         numbers = self.scale(results.scale)["numbers"]
         columns = [results.column(self.line_runs(results.scale, line, n), "seconds")[:, 0] for n in numbers]
@@ -89,13 +84,13 @@ class RunTimes(Panel):
         series = [
             curve(
                 size["numbers"],
-                self.times(results, name),
-                line.label,
-                COLOURS[line.colour],
-                dash=line.dash,
-                marker="o" if line.colour == "t-LSTD" else "^",
+                self.times(results, line),
+                str(line),
+                COLOURS[line.method],
+                dash=DASHED if line.each else SOLID,
+                marker="o" if line.method == "t-LSTD" else "^",
             )
-            for name, line in LINES.items()
+            for line in LINES
         ]
         y = Axis(f"seconds per {size['steps']} steps", log=True)
         return Chart(series, Axis("r (t-LSTD) or m (iLSTD)", log=True), y)
@@ -117,7 +112,7 @@ class RunTimes(Panel):
             ),
         )
 
-    def slopes(self, results: Results, line: str) -> Interval:
+    def slopes(self, results: Results, line: Line) -> Interval:
         """Return the exponent of the growth of time."""
         numbers = self.scale(results.scale)["numbers"]
         return interval(lambda times: exponent(numbers, times), self.times(results, line))
@@ -125,23 +120,23 @@ class RunTimes(Panel):
     def _scales(self, results: Results) -> Finding:
         numbers = self.scale(results.scale)["numbers"]
         found = {}
-        for how in ("", ", each"):
-            pair = self.times(results, "t-LSTD" + how), self.times(results, "iLSTD" + how)
-            found[how] = interval(lambda ours, theirs: exponent(numbers, ours) - exponent(numbers, theirs), *pair)
-        verdict = below(found[", each"], 0.0)
-        if (found[""].high < 0.0) != (verdict == "reproduced"):
+        for each in (False, True):
+            pair = self.times(results, Line("t-LSTD", each)), self.times(results, Line("iLSTD", each))
+            found[each] = interval(lambda ours, theirs: exponent(numbers, ours) - exponent(numbers, theirs), *pair)
+        verdict = below(found[True], 0.0)
+        if (found[False].high < 0.0) != (verdict == "reproduced"):
             verdict = "partly"
         growth = {
             line: float(np.diff(self.times(results, line).mean(axis=0)[[0, -1]])[0]) / (numbers[-1] - numbers[0])
             for line in LINES
         }
         note = (
-            f"read once: {found['']}; exponents: "
-            + ", ".join(f"{LINES[line].label} {self.slopes(results, line)}" for line in LINES)
+            f"read once: {found[False]}; exponents: "
+            + ", ".join(f"{line} {self.slopes(results, line)}" for line in LINES)
             + "; ms more per unit of r or m: "
-            + ", ".join(f"{LINES[line].label} {1e3 * value:.3g}" for line, value in growth.items())
+            + ", ".join(f"{line} {1e3 * value:.3g}" for line, value in growth.items())
         )
-        return Finding(verdict, found[", each"], "exponent of t-LSTD's growth minus iLSTD's, read at every step", note)
+        return Finding(verdict, found[True], "exponent of t-LSTD's growth minus iLSTD's, read at every step", note)
 
     def _linear(self, results: Results) -> Finding:
         found = {line: self.slopes(results, line) for line in LINES}
@@ -149,10 +144,9 @@ class RunTimes(Panel):
         numbers = self.scale(results.scale)["numbers"]
         ends = {line: self.times(results, line).mean(axis=0)[[0, -1]] for line in LINES}
         note = "; ".join(
-            f"{LINES[line].label}: {low:.2g} s at {numbers[0]}, {high:.2g} s at {numbers[-1]}"
-            for line, (low, high) in ends.items()
+            f"{line}: {low:.2g} s at {numbers[0]}, {high:.2g} s at {numbers[-1]}" for line, (low, high) in ends.items()
         )
-        what = f"largest exponent of the growth of time ({LINES[steepest].label})"
+        what = f"largest exponent of the growth of time ({steepest})"
         return Finding(below(found[steepest], 1.1, partly=1.5), found[steepest], what, note)
 
 

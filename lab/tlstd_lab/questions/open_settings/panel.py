@@ -10,7 +10,7 @@ import numpy as np
 from tlstd.types import FloatArray
 from tlstd_lab.chart import COLOURS, Axis, Chart, Legend, Series, cases, points
 from tlstd_lab.claims import BEYOND, Claim, Finding, below
-from tlstd_lab.panel import Panel, Results, pick, seeds, specs
+from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, mean_band, ratio_of_means
 
@@ -43,7 +43,7 @@ class _Open(Panel):
     settings: ClassVar[tuple[Setting, ...]]
     size = (3.4, 3.6)
 
-    def method_runs(self, scale: str, setting: Setting, lambda_: float, rank: int | None) -> list[RunSpec]:
+    def method_runs(self, scale: Scale, setting: Setting, lambda_: float, rank: int | None) -> list[RunSpec]:
         """LSTD, or t-LSTD of a rank with k = r."""
         estimator: dict[str, Any] = {"class": "LSTD"}
         if rank is not None:
@@ -53,7 +53,7 @@ class _Open(Panel):
         wanted = {"problem": problem, "estimator": estimator, "samples": [pick(SAMPLES, scale)]}
         return specs("curve", wanted, seeds(pick(RUNS, scale)))
 
-    def methods(self, scale: str) -> tuple[int | None, ...]:
+    def methods(self, scale: Scale) -> tuple[int | None, ...]:
         """Return LSTD (None) and the ranks."""
         return (None, *pick(self.ranks, scale))
 
@@ -83,9 +83,10 @@ class _Open(Panel):
             label = "LSTD" if rank is None else f"t-LSTD r={rank}"
             found = points(middle, places, x_low=low, x_high=high)
             series.append(Series(label, colour, found, marker=marker, size=4.0, joined=False, width=1.0))
-        words = [f"{s.words}, λ={x:g}" if x == LAMBDAS[0] else f"λ={x:g}" for s, x in rows]
+        alone = [f"{s.words}, λ={x:g}" for s, x in rows]
+        words = [name if x == LAMBDAS[0] else f"λ={x:g}" for name, (_, x) in zip(alone, rows, strict=True)]
         x = Axis(f"RMSE after {pick(SAMPLES, results.scale):,} samples", log=True)
-        return Chart(series, x, cases(places, words), legend=Legend("below", 3))
+        return Chart(series, x, cases(places, words, alone), legend=Legend("below", 3))
 
     def claims(self) -> Sequence[Claim]:
         """Return whether the paper's statements on the rank hold under every setting, and under any."""

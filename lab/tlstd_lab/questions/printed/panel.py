@@ -7,7 +7,7 @@ from typing import Any
 
 from tlstd_lab.chart import DASHED, Axis, Chart, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding, above
-from tlstd_lab.panel import Panel, Results, pick, seeds, specs
+from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import ratio_of_means
 
@@ -38,7 +38,7 @@ class Printed(Panel):
         f"λ={LAMBDA:g}, cut-off {RCOND:g}."
     )
 
-    def form_runs(self, scale: str, form: str) -> list[RunSpec]:
+    def form_runs(self, scale: Scale, form: str) -> list[RunSpec]:
         """Return the runs of one form."""
         settings = {"problem": "car-rbf", "rank": RANK, "lambda_": LAMBDA, "rcond": RCOND}
         settings |= {"samples": pick(SAMPLES, scale), **FORMS[form]}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tlstd.types import FloatArray
 from tlstd_lab.chart import DASHED, DOTTED, SOLID, Axis, Chart, Legend, Rule, curve
 from tlstd_lab.claims import Claim, Finding, Verdict, below
-from tlstd_lab.panel import Panel, Results, pick, seeds, specs
+from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval
 
@@ -28,7 +28,7 @@ class Reorientation(Panel):
     )
     size = (3.4, 2.9)
 
-    def kind_runs(self, scale: str, kind: str, beta: float | None, *, changes: bool = True) -> list[RunSpec]:
+    def kind_runs(self, scale: Scale, kind: str, beta: float | None, *, changes: bool = True) -> list[RunSpec]:
         """Return the runs of a line."""
         steps = pick({"smoke": 600, "quick": 20_000, "paper": 20_000}, scale)
         settings = {

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from tlstd_lab.chart import COLOURS, Axis, Chart, Legend, Series, points
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, above, below
-from tlstd_lab.panel import Panel, Results, best, pick, seeds, specs
+from tlstd_lab.panel import Panel, Results, Scale, best, pick, seeds, specs
 from tlstd_lab.problems import problem
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, bootstrap, ratio_of_means
@@ -48,7 +48,7 @@ class _Smoothness(Panel):
     """First and last of the steps that are looked at."""
     size = (3.4, 3.1)
 
-    def settings(self, scale: str, method: str) -> dict[str, Any]:
+    def settings(self, scale: Scale, method: str) -> dict[str, Any]:
         """Return the settings of a method that has none to be chosen."""
         rank = 10 if scale == "smoke" else self.rank
         plain = {"class": "TLSTD", "rank": rank, "lambda_": self.lambda_, "buffer_size": rank}
@@ -70,7 +70,7 @@ class _Smoothness(Panel):
     def _alpha(self, alpha: float) -> float:
         return alpha / round(problem(self.problem).square_length, 2)
 
-    def candidates(self, scale: str, method: str) -> list[list[RunSpec]]:
+    def candidates(self, scale: Scale, method: str) -> list[list[RunSpec]]:
         """Return the sweep over the step size of TD or iLSTD (m = 50, N₀ = 100)."""
         runs = pick({"smoke": 1, "quick": 1, "paper": 3}, scale)
         swept = []
@@ -83,7 +83,7 @@ class _Smoothness(Panel):
             )
         return swept
 
-    def tuning(self, scale: str) -> list[RunSpec]:
+    def tuning(self, scale: Scale) -> list[RunSpec]:
         """Return the sweeps of TD and iLSTD: by the mean error over the steps looked at."""
         return [spec for method in ("TD", "iLSTD") for runs in self.candidates(scale, method) for spec in runs]
 

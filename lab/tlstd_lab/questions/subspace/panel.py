@@ -10,7 +10,7 @@ import numpy as np
 from tlstd.types import FloatArray
 from tlstd_lab.chart import DASHED, SOLID, Axis, Chart, Legend, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding, below
-from tlstd_lab.panel import Panel, Results, pick, seeds, specs
+from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import ratio_of_means
 
@@ -39,7 +39,7 @@ class _Subspace(Panel):
         """Return the last error of each run."""
         return results.column(self.pair_runs(results.scale, pair, rank), "rmse")[:, -1]
 
-    def pair_runs(self, scale: str, pair: tuple[float, float | None], rank: int) -> list[RunSpec]:
+    def pair_runs(self, scale: Scale, pair: tuple[float, float | None], rank: int) -> list[RunSpec]:
         """Return the runs of one line at one rank."""
         estimator = {"class": "TLSTD", "rank": rank, "lambda_": pair[0]}
         if pair[1] is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from tlstd.types import FloatArray
 from tlstd_lab.chart import COLOURS, MARKERS, Axis, Chart, Rule, curve, sequence
 from tlstd_lab.claims import Claim, Finding, below
-from tlstd_lab.panel import Panel, Results, best, pick, seeds, specs
+from tlstd_lab.panel import Panel, Results, Scale, best, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import ratio_of_means
 
@@ -52,17 +52,17 @@ def handover(step_size: float, after: int | None = None) -> Estimator:
 class _Switching(Panel):
     """What both panels share: runs, and the step size of each method."""
 
-    def method_runs(self, scale: str, estimator: Estimator, *, tuning: bool = False) -> list[RunSpec]:
+    def method_runs(self, scale: Scale, estimator: Estimator, *, tuning: bool = False) -> list[RunSpec]:
         """Return the runs of one estimator."""
         settings = {"problem": PROBLEM, "estimator": estimator, "samples": pick(SAMPLES, scale)}
         return specs("curve", settings, seeds(pick(TUNING if tuning else RUNS, scale), tuning=tuning))
 
-    def candidates(self, scale: str, method: str) -> list[list[RunSpec]]:
+    def candidates(self, scale: Scale, method: str) -> list[list[RunSpec]]:
         """Return the sweep of a method's step size."""
         make = {"TD": td, "ATD": atd, "t-LSTD, then TD": handover}[method]
         return [self.method_runs(scale, make(step), tuning=True) for step in pick(STEP_SIZES, scale)]
 
-    def tuning(self, scale: str) -> list[RunSpec]:
+    def tuning(self, scale: Scale) -> list[RunSpec]:
         """Return all sweeps."""
         methods = ("TD", "ATD", "t-LSTD, then TD")
         return [spec for method in methods for runs in self.candidates(scale, method) for spec in runs]

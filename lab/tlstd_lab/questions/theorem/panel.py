@@ -9,21 +9,11 @@ import numpy as np
 from tlstd.types import FloatArray
 from tlstd_lab.chart import DASH_DOT, DASHED, SOLID, Axis, Chart, Dash, Legend, Mark, Rule, Series, cases, points
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, above, below
-from tlstd_lab.panel import Panel, Results, pick, seeds, specs
+from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
+from tlstd_lab.questions.theorem.systems import FAMILIES
+from tlstd_lab.questions.theorem.trade_off import SAMPLES
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval, ratio_of_means
-
-FAMILIES = (
-    "Garnet",
-    "redundant Garnet",
-    "Boyan chain",
-    "random walk",
-    "cycle",
-    "Gaussian noise",
-    "turned",
-    "repeated σ",
-)
-"""As in ``tlstd_lab.questions.theorem.study``."""
 
 
 class Bound(Panel):
@@ -38,7 +28,7 @@ class Bound(Panel):
     )
     size = (3.4, 2.9)
 
-    def family_runs(self, scale: str, family: str) -> list[RunSpec]:
+    def family_runs(self, scale: Scale, family: str) -> list[RunSpec]:
         """Return the cases of a family."""
         n_cases = pick({"smoke": 2, "quick": 20, "paper": 40}, scale)
         settings = {"family": family, "cases": n_cases}
@@ -64,7 +54,7 @@ class Bound(Panel):
             low, middle, high = np.array(quantiles).T
             found = points(middle, places + shift, x_low=low, x_high=high)
             series.append(Series(label, colour, found, marker=marker, size=4.0, joined=False, width=1.0))
-        x, y = Axis("bound / error", log=True), cases(places, list(FAMILIES))
+        x, y = Axis("bound / error", log=True), cases(places.tolist(), list(FAMILIES))
         return Chart(series, x, y, (Rule("x", 1.0, "#777777", width=1.0),), legend=Legend("below", 2))
 
     def claims(self) -> Sequence[Claim]:
@@ -154,7 +144,6 @@ class Bound(Panel):
 
 
 ORACLE = "walk with RBFs, λ=1"
-SAMPLES = (300, 30_000)
 LINES: dict[str, tuple[str, str, Dash]] = {
     "error": ("error", "#000000", SOLID),
     "noise part": ("noise part of it", "#E69F00", DASH_DOT),
@@ -176,12 +165,12 @@ class TradeOff(Panel):
     )
     size = (3.4, 2.9)
 
-    def stream_runs(self, scale: str, samples: int) -> list[RunSpec]:
+    def stream_runs(self, scale: Scale, samples: int) -> list[RunSpec]:
         """Return streams of one length."""
         number = pick({"smoke": 1, "quick": 10, "paper": 40}, scale)
         return specs("trade-off", {"oracle": ORACLE, "samples": samples}, seeds(number))
 
-    def epsilon_runs(self, scale: str, process: str) -> list[RunSpec]:
+    def epsilon_runs(self, scale: Scale, process: str) -> list[RunSpec]:
         """Return ε(t) along a stream."""
         samples = pick({"smoke": (13, 103), "quick": (103, 1003, 10_003), "paper": (103, 1003, 10_003, 100_003)}, scale)
         settings = {"process": process, "samples": samples}

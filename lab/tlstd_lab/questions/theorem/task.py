@@ -8,16 +8,10 @@ import numpy as np
 
 from tlstd.diagnostics import compare
 from tlstd.types import FloatArray
-from tlstd_lab.questions.theorem.study import (
-    CURVES,
-    ORACLES,
-    against_tikhonov,
-    curves,
-    epsilon,
-    measure,
-    of_family,
-    sampled,
-)
+from tlstd_lab.questions.theorem.bounds import epsilon, measure
+from tlstd_lab.questions.theorem.systems import of_family
+from tlstd_lab.questions.theorem.tikhonov import if_comparable
+from tlstd_lab.questions.theorem.trade_off import CURVES, curves
 
 
 def cases(settings: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -42,17 +36,15 @@ def cases(settings: dict[str, Any], seed: int) -> dict[str, Any]:
             columns["fails_ours"].append("ours" in row.fails or "ours, Picard" in row.fails)
             columns["assumption"].append(row.stated)
             columns["void"].append(row.void)
-            pair = against_tikhonov(c, row.rank) if row.rank < c.rank_t else (0.0, 0.0, 0.0, 0.0)
-            columns["tikhonov"].append(pair[3] / pair[1] if min(pair) > 1e-9 else np.nan)
+            pair = if_comparable(c, row.rank)
+            columns["tikhonov"].append(np.nan if pair is None else pair[3] / pair[1])
     return {name: np.array(values, dtype=np.float64) for name, values in columns.items()}
 
 
 def trade_off(settings: dict[str, Any], seed: int) -> dict[str, FloatArray]:
     """Error, its two parts and the bounds for each rank, of one stream of ``samples`` from an ``oracle``."""
-    process, lambda_ = ORACLES[settings["oracle"]]
-    A, b = process.system(lambda_)
-    found = curves(A, b, *sampled(process, lambda_, settings["samples"], np.random.default_rng(seed)))
-    return {"rank": np.arange(1.0, b.size + 1.0)} | dict(zip(CURVES, found, strict=True))
+    found = curves(settings["oracle"], settings["samples"], np.random.default_rng(seed))
+    return {"rank": np.arange(1.0, found.shape[1] + 1.0)} | dict(zip(CURVES, found, strict=True))
 
 
 def vanishing(settings: dict[str, Any], seed: int) -> dict[str, Any]:

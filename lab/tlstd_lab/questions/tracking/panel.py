@@ -10,7 +10,7 @@ import numpy as np
 from tlstd.types import FloatArray
 from tlstd_lab.chart import COLOURS, DASHED, Axis, Chart, Legend, Rule, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, above, below
-from tlstd_lab.panel import Panel, Results, best, pick, seeds, specs
+from tlstd_lab.panel import Panel, Results, Scale, best, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import ratio_of_means
 
@@ -31,13 +31,13 @@ class _Tracking(Panel):
     change: ClassVar[str]
     size = (3.4, 2.9)
 
-    def settings(self, scale: str, estimator: dict[str, Any]) -> dict[str, Any]:
+    def settings(self, scale: Scale, estimator: dict[str, Any]) -> dict[str, Any]:
         """Return the settings of a run at a scale."""
         half = pick({"smoke": 300, "quick": 5_000, "paper": 10_000}, scale)
         points = pick({"smoke": 1, "quick": 10, "paper": 20}, scale)
         return {"change": self.change, "estimator": estimator, "half": half, "points": points}
 
-    def candidates(self, scale: str, method: str) -> list[list[RunSpec]]:
+    def candidates(self, scale: Scale, method: str) -> list[list[RunSpec]]:
         """Return the sweep over β, or over TD's step size."""
         if method == "TD":
             estimators = [{"class": "TD", "lambda_": 0.9, "step_size": alpha} for alpha in ALPHAS]
@@ -46,11 +46,11 @@ class _Tracking(Panel):
         runs = pick({"smoke": 1, "quick": 2, "paper": 5}, scale)
         return [specs("tracking", self.settings(scale, e), seeds(runs, tuning=True)) for e in estimators]
 
-    def tuning(self, scale: str) -> list[RunSpec]:
+    def tuning(self, scale: Scale) -> list[RunSpec]:
         """Return the sweeps."""
         return [spec for m in (*METHODS, "TD") for runs in self.candidates(scale, m) for spec in runs]
 
-    def averaged(self, scale: str, method: str) -> list[RunSpec]:
+    def averaged(self, scale: Scale, method: str) -> list[RunSpec]:
         """All samples weigh the same."""
         return specs("tracking", self.settings(scale, METHODS[method]), self._seeds(scale))
 
@@ -59,7 +59,7 @@ class _Tracking(Panel):
         chosen = best(results, self.candidates(results.scale, method))
         return specs("tracking", chosen, self._seeds(results.scale))
 
-    def _seeds(self, scale: str) -> range:
+    def _seeds(self, scale: Scale) -> range:
         return seeds(pick({"smoke": 1, "quick": 4, "paper": 10}, scale))
 
     def runs(self, results: Results) -> list[RunSpec]:
