@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -75,8 +77,17 @@ def batch_lstd(
     and z rᵀ, or, with ``beta``, A ← (1 - β) A + β z dᵀ from A = 0.
     """
     n, m = transitions.n_features, transitions.n_targets
+    systems = lstd_systems(transitions, lambda_, beta=beta, replacing=replacing)
+    return deque(systems, maxlen=1).pop() if len(transitions) else (np.zeros((n, n)), np.zeros((n, m)))
+
+
+def lstd_systems(
+    transitions: Transitions, lambda_: float, *, beta: float | None = None, replacing: bool = False
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """The A and b of :func:`batch_lstd` after every transition."""
+    n, m = transitions.n_features, transitions.n_targets
     A, b, z = np.zeros((n, n)), np.zeros((n, m)), np.zeros(n)
-    for t in transitions:
+    for count, t in enumerate(transitions, 1):
         x, x_next = dense(t.x), dense(t.x_next)
         z = t.trace_discount * lambda_ * z
         if replacing:
@@ -88,9 +99,7 @@ def batch_lstd(
             A, b = A + A_t, b + b_t
         else:
             A, b = (1.0 - beta) * A + beta * A_t, (1.0 - beta) * b + beta * b_t
-    if beta is None:
-        A, b = A / max(len(transitions), 1), b / max(len(transitions), 1)
-    return A, b
+        yield (A / count, b / count) if beta is None else (A, b)
 
 
 def dense(x: Vector) -> FloatArray:
@@ -114,3 +123,22 @@ def interrupted_everywhere(
         came = injector.run(partial(model.update_many, steps))
         yield model
         at += every
+
+
+def pairwise(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Combinations of one value of each axis in which every pair of values of two axes occurs, not all combinations.
+
+    Always the same ones: the next is the one, of all, with the most pairs that have not been there yet.
+
+    >>> len(pairwise("abcd", range(3), (True, False)))
+    12
+    """
+    combinations = list(itertools.product(*map(list, axes)))
+    pairs = [set(itertools.combinations(enumerate(c), 2)) for c in combinations]
+    missing: set[Any] = set().union(*pairs)
+    chosen = []
+    while missing:
+        best = max(range(len(combinations)), key=lambda i: len(pairs[i] & missing))
+        chosen.append(combinations[best])
+        missing -= pairs[best]
+    return chosen

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,17 +33,22 @@ def two_states(**changes: Any) -> MarkovRewardProcess:
     return MarkovRewardProcess(**(parameters | changes))
 
 
+@cache
+def long_stream(name: str) -> Transitions:
+    make, n_steps = PROCESSES[name]
+    return make().sample(n_steps, np.random.default_rng(5))
+
+
 def batch_averages(stream: Transitions, lambda_: float) -> tuple[FloatArray, FloatArray]:
     """Means and standard errors of (A, b) side by side, (d, d + 1), from the means over consecutive batches.
 
     z_t = ρ_t (γ_t λ z_{t−1} + x_t), step by step as an estimator does it.
     """
     X, X_next = np.asarray(stream.X), np.asarray(stream.X_next)
-    Z = np.empty_like(X)
-    z = np.zeros(stream.n_features)
-    for t, (decay, rho) in enumerate(zip(lambda_ * stream.trace_discounts, stream.rhos, strict=True)):
-        z = rho * (decay * z + X[t])
-        Z[t] = z
+    Z = stream.rhos[:, None] * X
+    decays = stream.rhos * lambda_ * stream.trace_discounts
+    for t in np.flatnonzero(decays):
+        Z[t] += decays[t] * Z[t - 1]
     right = np.column_stack([X - stream.discounts[:, None] * X_next, stream.rewards])
     size = len(stream) // N_BATCHES
     Z, right = (a[: size * N_BATCHES].reshape(N_BATCHES, size, -1) for a in (Z, right))
@@ -73,9 +79,8 @@ PROCESSES = {
 @pytest.mark.parametrize("lambda_", [0.0, 0.6])
 @pytest.mark.parametrize("name", PROCESSES)
 def test_system_is_the_limit_of_the_averages(name: str, lambda_: float) -> None:
-    make, n_steps = PROCESSES[name]
-    process = make()
-    mean, error = batch_averages(process.sample(n_steps, np.random.default_rng(5)), lambda_)
+    process = PROCESSES[name][0]()
+    mean, error = batch_averages(long_stream(name), lambda_)
     exact = np.column_stack(process.system(lambda_))
     assert np.all(np.abs(mean - exact) <= 4.5 * error + 1e-12)
     # and the simulation is long enough to tell something
@@ -85,16 +90,15 @@ def test_system_is_the_limit_of_the_averages(name: str, lambda_: float) -> None:
 def test_simulation_tells_wrong_systems_apart() -> None:
     """A trace that runs on across restarts, or the target's state distribution, would not have passed above."""
     process = episodic()
-    mean, error = batch_averages(process.sample(100_000, np.random.default_rng(5)), 0.6)
+    mean, error = batch_averages(long_stream("uneven"), 0.6)
     D, Q = np.diag(process.state_distribution()), process.P + np.outer(process.termination, process.start)
     X, right = process.X, (np.eye(3) - 0.9 * process.P) @ process.X
     right = np.column_stack([right, process.expected_rewards])
     uncut = X.T @ D @ np.linalg.solve(np.eye(3) - 0.9 * 0.6 * Q, right)
     assert np.max(np.abs(mean - uncut) / error) > 20.0
 
-    make, n_steps = PROCESSES["off-policy"]
-    off = make()
-    mean, error = batch_averages(off.sample(n_steps, np.random.default_rng(5)), 0.6)
+    off = PROCESSES["off-policy"][0]()
+    mean, error = batch_averages(long_stream("off-policy"), 0.6)
     on = MarkovRewardProcess(off.P, off.expected_rewards, off.X, gamma=0.9)  # D of the target policy
     assert np.max(np.abs(mean - np.column_stack(on.system(0.6))) / error) > 10.0
 

@@ -8,7 +8,7 @@ import pytest
 import scipy.linalg
 
 import tlstd
-from tests.helpers import batch_lstd, dense, random_transitions
+from tests.helpers import batch_lstd, dense, pairwise, random_transitions
 from tlstd.checks import check_estimator
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.atd import ATD
@@ -34,9 +34,7 @@ def close(actual: FloatArray, expected: FloatArray, tolerance: float) -> bool:
     return bool(np.abs(actual - expected).max() <= tolerance * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("lambda_", [0.0, 0.5, 0.9])
-@pytest.mark.parametrize("buffer_size", [1, 7, None])
+@pytest.mark.parametrize(("kind", "lambda_", "buffer_size"), pairwise(KINDS, (0.0, 0.5, 0.9), (1, 7, None)))
 def test_full_rank_follows_lstd(kind: str, lambda_: float, buffer_size: int | None) -> None:
     """With α_t = 1/t, η = 0 and nothing truncated a step is the Sherman–Morrison update of LSTD's solution."""
     steps = stream(1, kind, n_targets=2)

@@ -11,9 +11,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from tests.helpers import batch_lstd, dense, random_transitions
+from tests.helpers import batch_lstd, dense, pairwise, random_transitions
 from tlstd import LSTD, boyan_chain, container, random_walk
-from tlstd.checks import CHECKS, Factory
 from tlstd.container import Saved
 from tlstd.errors import CapacityError, InvalidInputError, InvalidParameterError, StateError
 from tlstd.estimators.ilstd import ILSTD
@@ -89,9 +88,7 @@ SCHEDULES: dict[str, StepSize] = {
 
 
 class TestAgainstTheDenseLoop:
-    @pytest.mark.parametrize("kind", STREAMS)
-    @pytest.mark.parametrize("lambda_", [0.0, 0.5, 1.0])
-    @pytest.mark.parametrize("m", [1, 3, 50])
+    @pytest.mark.parametrize(("kind", "lambda_", "m"), pairwise(STREAMS, (0.0, 0.5, 1.0), (1, 3, 50)))
     def test_weights_and_residual(self, kind: str, lambda_: float, m: int) -> None:
         """50 features, so that there are several pages; m = 50 are "all"."""
         steps = random_transitions(np.random.default_rng(len(kind)), n_features=50, n_steps=80, **STREAMS[kind])
@@ -458,15 +455,6 @@ def test_two_to_the_31_features() -> None:
     assert model.nbytes < 1_000_000
     with pytest.raises(CapacityError, match="sparse_weights"):
         _ = model.weights
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("m", [1, 12])
-def test_contract(check: Any, m: int) -> None:
-    factory: Factory = lambda n_features, **options: ILSTD(  # noqa: E731
-        n_features, step_size=Decay(0.1, 10), lambda_=0.7, coordinates_per_step=m, **options
-    )
-    check(factory)
 
 
 class TestSaving:

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.estimators import streams
 from tests.estimators.streams import LAMBDAS
-from tests.helpers import batch_lstd, dense, random_transitions
+from tests.helpers import batch_lstd, dense, lstd_systems, pairwise, random_transitions
 from tlstd import LSTD, MarkovRewardProcess, boyan_chain, garnet, random_walk
 from tlstd.checks.data import as_sparse
 from tlstd.errors import CapacityError, InvalidInputError, InvalidParameterError
@@ -48,9 +48,7 @@ def stream_options(kind: str) -> dict[str, Any]:
 
 
 class TestAgainstTheDenseLoop:
-    @KINDS
-    @LAMBDAS
-    @pytest.mark.parametrize("beta", [None, 0.01])
+    @pytest.mark.parametrize(("kind", "lambda_", "beta"), pairwise(streams.STREAMS, (0.0, 0.5, 1.0), (None, 0.01)))
     def test_direct(self, kind: str, lambda_: float, beta: float | None) -> None:
         options = stream_options(kind)
         seed = [len(kind), int(10 * lambda_), beta is None]
@@ -86,10 +84,10 @@ class TestAgainstTheDenseLoop:
         options = stream_options(kind)
         steps = random_transitions(np.random.default_rng(8), n_features=10, n_steps=120, **options)
         n_targets = options.get("n_targets", 1)
+        systems = list(lstd_systems(steps, 0.7))
         for epsilon in (1e-6, 0.5):
             expected = np.zeros((120, n_targets))
-            for t in range(120):
-                A, b = batch_lstd(steps[: t + 1], 0.7)
+            for t, (A, b) in enumerate(systems):
                 expected[t] = dense(steps[t].x_next) @ scipy.linalg.solve(A + epsilon / (t + 1) * np.eye(10), b)
             model, silent = (
                 LSTD(10, lambda_=0.7, solver="recursive", initial_diagonal=epsilon, n_targets=n_targets)

@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import tlstd
 from tlstd import LSTD, TLSTD, InvalidParameterError, Transitions
-from tlstd.checks import check_estimator
 from tlstd.types import FloatArray
 
 
@@ -121,12 +120,6 @@ def test_saved_in_mid_buffer_and_read_at_every_step(tmp_path: Path) -> None:
             assert model.predict(t.x) == other.predict(t.x)
         assert_array_equal(model.weights, other.weights)
         assert_allclose(whole.weights, model.weights, rtol=0.0, atol=1e-9 * np.abs(model.weights).max())
-
-
-def test_contract() -> None:
-    check_estimator(
-        lambda n_features, **options: TLSTD(n_features, n_features, lambda_=0.3, subspace_lambda=0.9, **options)
-    )
 
 
 def test_replacing_traces_are_refused() -> None:

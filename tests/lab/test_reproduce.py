@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from numpy.testing import assert_array_equal
-from tlstd_lab import reproduce
+from tlstd_lab import drawing, reproduce, statistics
 from tlstd_lab.executors import LocalProcesses
 from tlstd_lab.panel import Results
 from tlstd_lab.questions import PANELS, names, panel
@@ -35,7 +35,9 @@ def test_the_parts_are_the_whole() -> None:
     [*PARTS[:-1], pytest.param(PARTS[-1], marks=pytest.mark.long)],  # the last goes beyond the paper
     ids=lambda part: part[0],
 )
-def test_smoke(part: list[str], tmp_path: Path) -> None:
+def test_smoke(part: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 100)  # no interval is looked at
+    monkeypatch.setitem(drawing.STYLE, "pdf.fonttype", 3)  # without fonts cut to size, the slow part of a PDF
     out = tmp_path / "out"
     command = ["reproduce", *part, "--scale", "smoke", "--out", str(out), "--workers", "0", "--claims"]
     result = CliRunner().invoke(app, command)
