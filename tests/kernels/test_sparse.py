@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from numpy.typing import NDArray
 
 from tlstd.kernels import sparse as kernels
 from tlstd.types import FloatArray, IntArray
@@ -21,8 +22,19 @@ NASTY_IDS = {
 }
 
 
-def table(size: int) -> tuple[IntArray, IntArray, IntArray]:
-    return np.full(size, -1), np.zeros(size, dtype=np.int64), np.full(size, -7)
+Index: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.uint64], IntArray, IntArray]
+
+
+def index(size: int) -> Index:
+    """An empty index with ``size`` slots."""
+    slots = np.zeros(2 * size, dtype=np.uint64)
+    return np.zeros(0, dtype=np.uint32), slots, np.full(size, -7), np.zeros(1, dtype=np.int64)
+
+
+def rows_of(index: Index, ids: IntArray) -> IntArray:
+    out = np.full(ids.size, -9)
+    assert kernels.find_ids(index[0], index[1], ids, 1, out) == np.count_nonzero(out == -1)
+    return out
 
 
 def vectors(rng: np.random.Generator, n: int, k: int) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
@@ -43,50 +55,39 @@ class TestIds:
     @pytest.mark.parametrize("name", NASTY_IDS)
     def test_insert_and_find(self, name: str) -> None:
         given = NASTY_IDS[name]
-        twice = np.concatenate([given, given[::-1]])
-        keys, table_rows, ids = table(1024)
-        n_seen = kernels.insert_ids(keys, table_rows, ids, 0, twice)
-        assert n_seen == given.size
-        assert_array_equal(ids[:n_seen], given)
-        assert (ids[n_seen:] == -7).all()
-        out = np.full(given.size, -9)
-        kernels.find_rows(keys, table_rows, given, out)
-        assert_array_equal(out, np.arange(given.size))
+        seen = index(1024)
+        kernels.insert_ids(seen, np.concatenate([given, given[::-1]]), 0)
+        assert seen[3][0] == given.size
+        assert_array_equal(seen[2][: given.size], given)
+        assert (seen[2][given.size :] == -7).all()
+        assert_array_equal(rows_of(seen, given), np.arange(given.size))
         absent = np.setdiff1d(np.array([3, 12345678901, 2**61, 1000 << 40, 2**63 - 4]), given)
-        out = np.full(absent.size, -9)
-        kernels.find_rows(keys, table_rows, absent, out)
-        assert (out == -1).all()
+        assert (rows_of(seen, absent) == -1).all()
 
     def test_insert_against_a_dictionary(self) -> None:
         rng = np.random.default_rng(1)
-        keys, table_rows, ids = table(256)
-        rows: dict[int, int] = {}
-        n_seen = 0
+        seen, rows = index(256), dict[int, int]()
+        direct = np.zeros(100, dtype=np.uint32), seen[1][:0], np.full(100, -7), np.zeros(1, dtype=np.int64)
         for _ in range(40):
-            new = rng.integers(0, 100, rng.integers(0, 8)) << 20
+            new = rng.integers(0, 100, rng.integers(0, 8))
             for key in new.tolist():
                 rows.setdefault(key, len(rows))
-            n_seen = kernels.insert_ids(keys, table_rows, ids, n_seen, new)
-            assert n_seen == len(rows)
-        out = np.zeros(n_seen, dtype=np.int64)
-        kernels.find_rows(keys, table_rows, np.array(list(rows)), out)
-        assert_array_equal(out, list(rows.values()))
+            kernels.insert_ids(seen, new << 20, 0)
+            kernels.insert_ids(direct, new, 0)
+            assert seen[3][0] == direct[3][0] == len(rows)
+        ids = np.array(list(rows))
+        assert_array_equal(rows_of(seen, ids << 20), list(rows.values()))
+        assert_array_equal(rows_of(direct, np.arange(100)), [rows.get(key, -1) for key in range(100)])
 
-    def test_a_table_with_one_free_slot(self) -> None:
-        keys, table_rows, ids = table(8)
-        given = np.arange(7) << 23
-        assert kernels.insert_ids(keys, table_rows, ids, 0, given) == 7
-        out = np.zeros(8, dtype=np.int64)
-        kernels.find_rows(keys, table_rows, np.append(given, 99), out)
-        assert_array_equal(out, [0, 1, 2, 3, 4, 5, 6, -1])
-
-    def test_count_ids(self) -> None:
-        keys, table_rows, ids = table(64)
-        kernels.insert_ids(keys, table_rows, ids, 0, np.array([1, 2]))
-        indptr, indices = np.array([0, 2, 2, 5]), np.array([1, 7, 2, 7, 9])
-        for picked, count in (([0], 1), ([1], 0), ([2], 2), ([0, 2], 3), ([2, 2], 4), ([], 0)):
-            entries = sum((2, 0, 3)[row] for row in picked)
-            assert kernels.count_ids(keys, indptr, indices, np.array(picked, dtype=np.int64)) == (entries, count)
+    @pytest.mark.parametrize("direct", [False, True])
+    def test_insert_stops_where_there_is_no_room(self, direct: bool) -> None:
+        table, slots = np.zeros(100 if direct else 0, dtype=np.uint32), np.zeros(0 if direct else 16, dtype=np.uint64)
+        seen = table, slots, np.zeros(4, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        given = np.array([9, 7, 9, 5, 7, 3, 5, 5, 1, 3])
+        assert kernels.insert_ids(seen, given, 0) == 8  # what is known needs none
+        assert_array_equal(rows_of(seen, given[:8]), [0, 1, 0, 2, 1, 3, 2, 2])
+        assert kernels.insert_ids(seen, given, 8) == 8
+        assert_array_equal(rows_of(seen, given[8:]), [-1, 3])
 
     def test_picked_entries(self) -> None:
         indptr, indices = np.array([0, 2, 2, 5]), np.array([1, 7, 2, 7, 9])
@@ -99,7 +100,7 @@ class Buffers:
     """The arguments of append_transitions, and what they hold afterwards."""
 
     def __init__(self, n_ids: int, capacity: int, replacing: bool) -> None:
-        self.seen = (*table(4 * n_ids), np.zeros(1, dtype=np.int64))
+        self.seen = index(1 << (4 * n_ids).bit_length())
         nnz = 2 * capacity * n_ids
         self.left, self.right = (
             (np.zeros(capacity + 1, dtype=np.int64), np.zeros(nnz, dtype=np.int64), np.zeros(nnz), np.zeros(capacity))

@@ -101,7 +101,7 @@ class ILSTD(SteppingEstimator):
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=1)
         self.coordinates_per_step = parameters.integer("coordinates_per_step", coordinates_per_step, high=10_000)
         self.memory_limit = parameters.integer("memory_limit", memory_limit)
-        self._seen = SeenFeatures()
+        self._seen = SeenFeatures(self.n_features)
         self._A = PagedColumns(self.memory_limit)
         self._history = StepHistory()
         self._moved: IntArray = np.zeros(0, dtype=np.int64)  # the step at which each coordinate was moved last
@@ -139,7 +139,7 @@ class ILSTD(SteppingEstimator):
 
     def _begin(self, ids: IntArray, values: FloatArray) -> None:
         self._A.check(ids.size)
-        self._seen, self._progress = _seen(ids), np.array([0, ids.size])
+        self._seen, self._progress = self._index(ids), np.array([0, ids.size])
         self._grow()
         w = np.zeros(self._w.size)
         w[: ids.size] = values[:, 0]
@@ -204,7 +204,7 @@ class ILSTD(SteppingEstimator):
         try:
             self._A.reserve(len(self._seen), *in_rows, *self._discounting(batch), self._trace(), self._work(*in_rows))
         except CapacityError:
-            self._seen = _seen(self._seen.ids[:n_known])
+            self._seen = self._index(self._seen.ids[:n_known])
             raise
         return in_rows
 
@@ -224,7 +224,7 @@ class ILSTD(SteppingEstimator):
     def _mend(self) -> None:
         self._before = None  # what was learned up to now is in the arrays
         super()._mend()
-        self._seen = _seen(self._seen.ids[: self._progress[1]])  # rows come in the order of the samples
+        self._seen = self._index(self._seen.ids[: self._progress[1]])  # rows come in the order of the samples
         self._A.mend()
         self._grow()
         self._scratch = np.zeros(self._scratch.size, dtype=np.int64)
@@ -249,6 +249,12 @@ class ILSTD(SteppingEstimator):
     def _gather(self) -> tuple[FloatArray, NDArray[np.bool_], IntArray]:
         n_blocks = len(self._mu)
         return np.zeros((n_blocks, PAGE)), np.zeros(n_blocks, dtype=np.bool_), np.zeros(n_blocks, dtype=np.int64)
+
+    def _index(self, ids: IntArray) -> SeenFeatures:
+        """An index of these features, in this order."""
+        seen = SeenFeatures(self.n_features)
+        seen.insert(ids)
+        return seen
 
     def _solve(self) -> tuple[IntArray, FloatArray]:
         return self._seen.ids.copy(), self._w[: len(self._seen), None].copy()
@@ -275,7 +281,7 @@ class ILSTD(SteppingEstimator):
         }
 
     def _restore(self, saved: Saved) -> None:
-        self._seen.restore(saved.part("seen"), self.n_features)
+        self._seen.restore(saved.part("seen"))
         n = len(self._seen)
         self._progress[:] = saved.integer("n_samples"), n
         self._A.restore(saved.part("A"), n)
@@ -294,13 +300,6 @@ class ILSTD(SteppingEstimator):
             raise saved.error("tops", "does not fit the trace")
         self._blocks[: blocks.size] = blocks
         self._n_blocks[0] = blocks.size
-
-
-def _seen(ids: IntArray) -> SeenFeatures:
-    """An index of these features, in this order."""
-    seen = SeenFeatures()
-    seen.insert(ids)
-    return seen
 
 
 def _longer(array: Array, length: int) -> Array:

@@ -15,7 +15,7 @@ from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import td as kernels
 from tlstd.kernels import transitions as checks
 from tlstd.linalg.batch import Batch, row_arrays, vector_arrays
-from tlstd.linalg.feature_rows import FeatureRows, RowArray
+from tlstd.linalg.seen import RowArray, SeenFeatures
 from tlstd.types import FloatArray, IntArray, SparseVector, Transition, Vector
 
 Number = TypeVar("Number", np.float64, np.int64)
@@ -36,7 +36,7 @@ class TDFamily(SteppingEstimator):
 
     def __init__(self, n_features: int, *, step_size: StepSize, lambda_: float, n_targets: int) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
-        self._seen = FeatureRows(self.n_features)
+        self._seen = SeenFeatures(self.n_features)
         self._is_dense: bool | None = None
         # dense: W in Fortran's order and z
         self._W: FloatArray = np.zeros((0, self.n_targets))
@@ -83,10 +83,10 @@ class TDFamily(SteppingEstimator):
         return len(self._seen)
 
     def _begin(self, ids: IntArray, values: FloatArray) -> None:
-        seen = FeatureRows(self.n_features)
-        seen.insert(ids)
+        seen = SeenFeatures(self.n_features)
+        seen.insert(np.unique(ids))
         table, rows = np.zeros((1 + len(seen), 1 + self.n_targets)), np.zeros(1 + len(seen))
-        table[seen.find(ids)[0], 1:] = values
+        table[seen.places(ids)[0], 1:] = values
         self.__dict__.update(
             _seen=seen,
             _cells=table.reshape(-1),
@@ -125,7 +125,7 @@ class TDFamily(SteppingEstimator):
         if self._replacing or not first.is_dense(self.n_features):
             self._is_dense = False
             return
-        W, seen = np.zeros((self.n_features, self.n_targets), order="F"), FeatureRows(self.n_features)
+        W, seen = np.zeros((self.n_features, self.n_targets), order="F"), SeenFeatures(self.n_features)
         W[self._seen.ids] = self._table[1 : 1 + len(self._seen), 1:]
         seen.insert(np.arange(self.n_features))
         rows = {
@@ -184,7 +184,7 @@ class TDFamily(SteppingEstimator):
 
     def _rows(self, vectors: Vectors) -> RowArray:
         """Rows of the features of all vectors; those of the vectors x that have none get one."""
-        rows, missing = self._seen.find(vectors.ids)
+        rows, missing = self._seen.places(vectors.ids)
         if not missing:
             return rows
         wanted = np.zeros(vectors.indptr.size - 1, dtype=np.bool_)
@@ -192,9 +192,11 @@ class TDFamily(SteppingEstimator):
         new = np.empty(missing, dtype=np.int64)
         count = checks.ids_without_row(vectors.indptr, vectors.ids, rows, wanted, new)
         if count:
-            self._seen.insert(new[:count])
+            new = np.unique(new[:count])
+            self._seen.reserve(new.size)
+            self._seen.insert(new)
             self._grow()
-            rows, _ = self._seen.find(vectors.ids)
+            rows, _ = self._seen.places(vectors.ids)
         return rows
 
     def _grow(self) -> None:
@@ -305,7 +307,7 @@ class TDFamily(SteppingEstimator):
 
     def _predict_vector(self, x: Vector) -> FloatArray:
         indices, values = vector_arrays(x)
-        rows = self._seen.find(indices)[0]
+        rows = self._seen.places(indices)[0]
         if self._is_dense:
             result: FloatArray = values @ self._W[indices]
         else:

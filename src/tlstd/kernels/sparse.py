@@ -10,71 +10,84 @@ import numpy as np
 
 from tlstd.kernels.jit import kernel
 
-_EMPTY = -1
-
-
 # --- feature id -> row --------------------------------------------------------------------------------------------
+#
+# An index is (table, slots, ids, counter): ``ids`` by row, ``counter[0]`` of them. Of each feature row + 1 is stored, 0
+# for none: in ``table`` for every id, or, where that is empty, in ``slots``, an open-addressing hash table of twice a
+# power of 2 numbers: id and row + 1 of slot i at 2i and 2i + 1.
 
 
 @kernel
-def _slot(keys, key):
-    """Position of ``key`` in the open-addressing table ``keys`` (its size a power of 2), or of its free slot."""
+def _slot(slots, key):
+    """Position of ``key``, or of the free slot for it."""
     # two rounds of multiply and shift: every bit of the id reaches the bits that are kept
     h = np.uint64(key)
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    mask = keys.size - 1
-    slot = np.int64((h ^ (h >> np.uint64(33))) & np.uint64(mask))
-    while keys[slot] != _EMPTY and keys[slot] != key:
-        slot = (slot + 1) & mask
-    return slot
+    mask = np.uint64(slots.size - 2)
+    at = (h ^ (h >> np.uint64(33))) & mask
+    while slots[at + np.uint64(1)] != 0 and slots[at] != key:
+        at = (at + np.uint64(2)) & mask
+    return at
 
 
 @kernel
-def insert_ids(keys, table_rows, ids, n_seen, new_ids):
-    """Give a row to each of ``new_ids`` that has none; in place. Returns the number of rows then in use."""
-    for key in new_ids:
-        slot = _slot(keys, key)
-        if keys[slot] == _EMPTY:
-            keys[slot] = key
-            table_rows[slot] = n_seen
-            ids[n_seen] = key
-            n_seen += 1
-    return n_seen
+def _row_of(index, key):
+    """Row of an id, which is given one if it has none; in place."""
+    table, slots, ids, counter = index
+    if table.size:
+        if table[np.uint64(key)] == 0:
+            ids[counter[0]] = key
+            counter[0] += 1
+            table[np.uint64(key)] = counter[0]
+        return np.int64(table[np.uint64(key)]) - 1
+    at = _slot(slots, key)
+    if slots[at + np.uint64(1)] == 0:
+        ids[counter[0]] = key
+        counter[0] += 1
+        slots[at], slots[at + np.uint64(1)] = key, counter[0]
+    return np.int64(slots[at + np.uint64(1)]) - 1
 
 
 @kernel
-def find_rows(keys, table_rows, wanted, out):
-    """Write the row of each wanted id to ``out``, -1 where it was never seen."""
-    for i in range(wanted.size):
-        slot = _slot(keys, wanted[i])
-        out[i] = table_rows[slot] if keys[slot] != _EMPTY else -1
+def insert_ids(index, new_ids, first):
+    """Give a row to each of ``new_ids`` from ``first`` on that has none, in order; in place.
+
+    Returns the place of the first for which there is no room, their number if there is none.
+    """
+    table, slots, ids, counter = index
+    room = ids.size if table.size else min(ids.size, slots.size // 4)
+    for i in range(first, new_ids.size):
+        key = new_ids[i]
+        if counter[0] >= room:
+            known = table[np.uint64(key)] if table.size else slots[_slot(slots, key) + np.uint64(1)]
+            if known == 0:
+                return i
+        _row_of(index, key)
+    return new_ids.size
 
 
 @kernel
-def count_ids(keys, indptr, indices, picked):
-    """Entries of the picked CSR rows, and how many of their ids have no row yet (repeats count each time)."""
-    count, new = 0, 0
-    for i in picked:
-        count += indptr[i + 1] - indptr[i]
-        for e in range(indptr[i], indptr[i + 1]):
-            if keys[_slot(keys, indices[e])] == _EMPTY:
-                new += 1
-    return count, new
+def find_ids(table, slots, wanted, offset, out):
+    """Write row + 1 - ``offset`` of each wanted id to ``out``, with 0 for row + 1 of those that have none.
+
+    Returns how many these are.
+    """
+    missing = 0
+    if table.size:
+        for i in range(wanted.size):
+            place = table[np.uint64(wanted[i])]
+            out[i] = np.int64(place) - offset
+            missing += int(place == 0)
+    else:
+        for i in range(wanted.size):
+            found = slots[_slot(slots, wanted[i]) + np.uint64(1)]
+            out[i] = np.int64(found) - offset
+            missing += int(found == 0)
+    return missing
 
 
 # --- transitions -> vectors ---------------------------------------------------------------------------------------
-
-
-@kernel
-def _row_of(keys, table_rows, ids, counter, key):
-    slot = _slot(keys, key)
-    if keys[slot] == _EMPTY:
-        keys[slot] = key
-        table_rows[slot] = counter[0]
-        ids[counter[0]] = key
-        counter[0] += 1
-    return table_rows[slot]
 
 
 @kernel
@@ -138,7 +151,6 @@ def append_transitions(
     """
     x_indptr, x_indices, x_data = x_csr
     n_indptr, n_indices, n_data = next_csr
-    keys, table_rows, ids, counter = seen
     l_indptr, l_rows, l_vals, l_norms = left
     r_indptr, r_rows, r_vals, r_norms = right
     replacing, trace, stamps, clock = trace_state
@@ -148,7 +160,7 @@ def append_transitions(
         start = l_indptr[i]
         end = start
         for e in range(p, p_end):
-            l_rows[end] = _row_of(keys, table_rows, ids, counter, x_indices[e])
+            l_rows[end] = _row_of(seen, x_indices[e])
             l_vals[end] = x_data[e]
             end += 1
         l_indptr[i + 1] = end
@@ -166,7 +178,7 @@ def append_transitions(
                 here += 1
             elif here >= p_end or n_indices[q] < x_indices[here]:
                 value = -discounts[t] * n_data[q]
-                row = _row_of(keys, table_rows, ids, counter, n_indices[q])
+                row = _row_of(seen, n_indices[q])
                 q += 1
             else:
                 value, row = x_data[here] - discounts[t] * n_data[q], l_rows[start + here - p]

@@ -55,19 +55,8 @@ _TINY = 1e-300  # below this the next product would be subnormal: slow, and wort
 
 
 @kernel
-def find_direct(row_of, ids, out):
-    """Write the row of each id to ``out``. Returns how many have none."""
-    missing = 0
-    for i in range(ids.size):
-        row = row_of[np.uint64(ids[i])]
-        out[i] = row
-        missing += int(row == 0)
-    return missing
-
-
-@kernel
 def _slot(slots, key):
-    """Position of ``key``, or of the free slot for it."""
+    """Position of ``key``, or of the free slot for it; as in :mod:`tlstd.kernels.sparse`, which fills the table."""
     # two rounds of multiply and shift: every bit of the id reaches the bits that are kept
     h = np.uint64(key)
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
@@ -80,28 +69,8 @@ def _slot(slots, key):
 
 
 @kernel
-def find_hashed(slots, ids, out):
-    """As :func:`find_direct`, by hashing."""
-    missing = 0
-    for i in range(ids.size):
-        row = slots[_slot(slots, ids[i]) + np.uint64(1)]
-        out[i] = row
-        missing += int(row == 0)
-    return missing
-
-
-@kernel
-def insert_hashed(slots, ids, first_row):
-    """Give the rows ``first_row``, ``first_row + 1``, … to the ids, which are different and have none."""
-    for i in range(ids.size):
-        at = _slot(slots, ids[i])
-        slots[at] = ids[i]
-        slots[at + np.uint64(1)] = first_row + i
-
-
-@kernel
 def row_of(table, hashed, key):
-    """The row of one id, 0 if it has none; ``table`` is that of :func:`find_direct` or of :func:`find_hashed`."""
+    """The row of one id, 0 if it has none; see :attr:`tlstd.linalg.seen.SeenFeatures.table`."""
     return table[_slot(table, key) + np.uint64(1)] if hashed else table[np.uint64(key)]
 
 

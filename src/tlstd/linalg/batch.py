@@ -149,9 +149,14 @@ class Batch:
 
 def entries(csr: CSRArrays, picked: IntArray) -> IntArray:
     """Column indices of the picked rows' entries, one row after the other."""
-    out = np.empty(int((csr[0][picked + 1] - csr[0][picked]).sum()), dtype=np.int64)
+    out = np.empty(n_entries(csr, picked), dtype=np.int64)
     kernels.picked_entries(csr[0], csr[1], picked, out)
     return out
+
+
+def n_entries(csr: CSRArrays, picked: IntArray) -> int:
+    """Number of entries of the picked rows."""
+    return int(checks.entries(csr[0], picked))
 
 
 def row_arrays(csr: CSRArrays, row: int) -> tuple[IntArray, FloatArray]:

@@ -18,7 +18,7 @@ from tlstd.errors import CapacityError
 from tlstd.kernels import sparse as kernels
 from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.basis import Basis, dense_basis, sparse_basis
-from tlstd.linalg.batch import DENSE_FRACTION, Batch
+from tlstd.linalg.batch import DENSE_FRACTION, Batch, n_entries
 from tlstd.linalg.buffered_vectors import BufferedVectors, DenseVectors, SparseVectors
 from tlstd.linalg.growing_basis import GrowingBasis
 from tlstd.linalg.seen import SeenFeatures
@@ -187,25 +187,14 @@ class SparseBuffer(Buffer):
         self, batch: Batch, decays: FloatArray, seen: SeenFeatures, trace: AccumulatingTrace, undo_to: int | None
     ) -> None:
         x, rows, x_next, next_rows = batch.sparse()
-        (nnz, new), (next_nnz, next_new) = seen.count(x, rows), seen.count(x_next, next_rows)
+        nnz, next_nnz = n_entries(x, rows), n_entries(x_next, next_rows)
         self.left.reserve(nnz)
         self.right.reserve(nnz + next_nnz)
-        seen.reserve(new + next_new)
+        seen.reserve(nnz + next_nnz)
         trace.make_room(seen.all_ids.size, undo_to)
         kernels.append_transitions(
-            x,
-            rows,
-            x_next,
-            next_rows,
-            batch.discounts,
-            decays,
-            batch.rhos,
-            seen.arrays,
-            self.left.arrays,
-            self.right.arrays,
-            self.left.count,
-            trace.arrays,
-            self._count,
+            *(x, rows, x_next, next_rows, batch.discounts, decays, batch.rhos, seen.arrays),
+            *(self.left.arrays, self.right.arrays, self.left.count, trace.arrays, self._count),
         )
         self.left.count += len(batch)
         self.right.count += len(batch)

@@ -46,7 +46,7 @@ class FullSystem:
     ) -> None:
         self.n_features, self.lambda_, self.beta, self.replacing = n_features, lambda_, beta, replacing
         self.memory_limit, self.with_moments = memory_limit, with_moments
-        self.seen = SeenFeatures()
+        self.seen = SeenFeatures(n_features)
         self._scale: FloatArray = np.ones(1)
         self._progress: IntArray = np.zeros(2, dtype=np.int64)  # samples, and active entries of the trace
         self.z: FloatArray = np.zeros(0)
@@ -255,7 +255,7 @@ class FullSystem:
 
     def restore(self, saved: Saved) -> None:
         """Take over a saved state, if it can be one of these parameters; only of fresh objects."""
-        self.seen.restore(saved.part("seen"), self.n_features)
+        self.seen.restore(saved.part("seen"))
         n = self.n
         storage = saved.word("storage", ("none", "sparse", "dense"))
         self._is_dense = None if storage == "none" else storage == "dense"

@@ -35,7 +35,7 @@ class RecursiveSystem:
     ) -> None:
         self.n_features, self.lambda_, self.beta, self.replacing = n_features, lambda_, beta, replacing
         self.memory_limit = memory_limit
-        self.seen = SeenFeatures()
+        self.seen = SeenFeatures(n_features)
         self.inverse = RecursiveInverse(initial_diagonal)
         self._scale: FloatArray = np.ones(1)
         self.z: FloatArray = np.zeros(0)
@@ -153,7 +153,7 @@ class RecursiveSystem:
 
     def restore(self, saved: Saved) -> None:
         """Take over a saved state, if it can be one of these parameters; only of fresh objects."""
-        self.seen.restore(saved.part("seen"), self.n_features)
+        self.seen.restore(saved.part("seen"))
         n = len(self.seen)
         self.inverse.restore(saved.part("inverse"), n)
         self._scale = np.array([saved.real("scale", low=1e-50 if self.beta is not None else 1.0, high=1.0)])

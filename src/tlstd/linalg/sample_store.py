@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
 from tlstd.kernels import krylov as kernels
-from tlstd.kernels.sparse import insert_ids
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.threads import one_thread
@@ -236,7 +235,7 @@ class SampleStore:
         self._half = max_samples // 2 if folding and max_samples is not None else None
         self._fold = fold
         self._wanted_size = chunk_size
-        self._seen = SeenFeatures()
+        self._seen = SeenFeatures(n_features)
         self._appending = False
         self._samples = Samples((), None, self._chunk_size(False), 0, 0, 0, np.zeros(0))
 
@@ -307,7 +306,7 @@ class SampleStore:
 
     def _forget_features(self, n: int) -> None:
         ids = self._seen.all_ids[:n].copy()
-        seen = SeenFeatures()
+        seen = SeenFeatures(self.n_features)
         seen.insert(ids)
         self._seen = seen
 
@@ -369,9 +368,7 @@ class SampleStore:
         missing = positions < 0
         if missing.any():
             new = ids[missing]
-            self._seen.reserve(min(new.size, self.n_features - len(self._seen)))
-            keys, table_rows, all_ids, counter = self._seen.arrays
-            counter[0] = insert_ids(keys, table_rows, all_ids, counter[0], new)
+            self._seen.insert(new)
             positions[missing] = self._seen.find(new)
             if len(self._seen) > _MAX_INT32:
                 raise CapacityError(f"{len(self._seen)} features were seen: at most 2³¹-1 can be kept")
@@ -458,7 +455,7 @@ class SampleStore:
 
     def restore(self, saved: Saved) -> None:
         """Take over a saved state, if it can be one of these parameters; only of fresh objects."""
-        self._seen.restore(saved.part("seen"), self.n_features)
+        self._seen.restore(saved.part("seen"))
         n = len(self._seen)
         storage = saved.word("storage", ("none", "sparse", "dense"))
         n_samples = saved.integer("n_samples", low=int(storage != "none"))

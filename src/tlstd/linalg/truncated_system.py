@@ -74,7 +74,7 @@ class TruncatedSystem:
         self.trace = ReplacingTrace() if replacing else AccumulatingTrace()
         self.equations = None if equations_lambda is None else ProjectedEquations(equations_lambda, n_targets)
         # Algorithm 1: U ← [], V ← [], Σ ← 0, b ← 0, z ← 0, i ← 0
-        self.seen = SeenFeatures()
+        self.seen = SeenFeatures(n_features)
         self.factors = Factors(rank)
         self.b: FloatArray = np.zeros((0, n_targets))
         self.z: FloatArray = np.zeros(0)
@@ -250,7 +250,7 @@ class TruncatedSystem:
 
     def restore(self, saved: Saved) -> None:
         """Take over a saved state, if it can be one of these parameters; only of fresh objects."""
-        self.seen.restore(saved.part("seen"), self.n_features)
+        self.seen.restore(saved.part("seen"))
         n = len(self.seen)
         self.factors.restore(saved.part("factors"), n)
         rows = self.factors.U.shape[0]
