@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,7 @@ def run(
     *,
     seed: int = 0,
     checked: bool = True,
+    jobs: int = 1,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Result]:
     """Try estimators part by part; failures are also written to ``out/failures.jsonl``, crafted files beside it.
@@ -97,19 +99,28 @@ def run(
     seed : int
     checked : bool
         Whether kernels check their indices.
+    jobs : int
+        How many parts are done at the same time.
     progress : callable
-        Is told what is being done.
+        Is told what has been done.
     """
-    results = []
-    with (out / "failures.jsonl").open("w", encoding="utf-8") as log:
-        for name in check_names(names):
-            for part in (part for part in COUNTS if counts.get(part)):
-                progress(f"{name}: {counts[part]:,} {part}")
-                result = _run_process(name, part, counts[part], seed, out, checked)
+    parts = [(name, part) for name in check_names(names) for part in COUNTS if counts.get(part)]
+    results: list[Result] = []
+    with (
+        (out / "failures.jsonl").open("w", encoding="utf-8") as log,
+        ThreadPoolExecutor(jobs, thread_name_prefix="campaign") as pool,
+    ):
+        tasks = [pool.submit(_run_process, name, part, counts[part], seed, out, checked) for name, part in parts]
+        try:
+            for (name, part), task in zip(parts, tasks, strict=True):
+                progress(f"{len(results)} of {len(parts)} parts done; {name}: {counts[part]:,} {part}")
+                result = task.result()
                 results.append(result)
                 for failure in result.failures:
                     log.write(json.dumps({"estimator": name, "part": part, **failure}) + "\n")
                 log.flush()
+        finally:  # after Ctrl-C nothing further is begun
+            pool.shutdown(cancel_futures=True)
     return results
 
 

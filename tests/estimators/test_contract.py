@@ -366,14 +366,17 @@ def test_crashes_and_hangs_are_caught() -> None:
             np.ones(1 << 26).sum()
         if i == 4:
             warnings.warn("a warning", stacklevel=1)
+        while i == 5:
+            pass
         return str(i)
 
-    outcomes = children.run(task, range(6), seconds=0.3, megabytes=100)
-    assert [outcome.number for outcome in outcomes] == list(range(6))
-    assert [outcome.failed for outcome in outcomes] == [False, True, True, True, True, False]
+    outcomes = children.run(task, range(7), seconds=0.3, megabytes=100)
+    assert [outcome.number for outcome in outcomes] == list(range(7))
+    assert [outcome.failed for outcome in outcomes] == [False, True, True, True, True, True, False]
     assert [outcome.words for outcome in outcomes[:3]] == ["0", "died of SIGKILL", "did not end within 0.3 s"]
     assert "MemoryError" in outcomes[3].words
     assert "a warning" in outcomes[4].words
+    assert outcomes[5].words == "did not end within 0.3 s"
 
 
 @pytest.mark.parametrize(

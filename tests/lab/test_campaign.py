@@ -60,7 +60,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table; what fails is a line in a file, and the exit code is 1."""
     arguments = ["campaign", "--estimator", "TD", "--unchecked", "--out", str(tmp_path / "out")]
     arguments += [f"--{part}=0" for part in COUNTS if part != "inputs"]
-    result = CliRunner().invoke(app, [*arguments, "--inputs=20"])
+    result = CliRunner().invoke(app, [*arguments, "--inputs=20", "--jobs=2"])
     assert result.exit_code == 0, result.output
     assert "0 of 20" in result.output
     assert (tmp_path / "out" / "failures.jsonl").read_text() == ""

@@ -28,6 +28,7 @@ def command(
     files: Annotated[int, typer.Option(min=0, metavar="N", help="Crafted files, loaded and used.")] = 2_000,
     inputs: Annotated[int, typer.Option(min=0, metavar="N", help="Random inputs, valid and not.")] = 20_000,
     seed: Annotated[int, typer.Option(min=0, metavar="INTEGER", help="Seed of all of it.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Parts that are done at the same time.")] = 1,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for what fails.")] = Path("tlstd-campaign"),
     unchecked: Annotated[
         bool, typer.Option("--unchecked", help="Kernels as they are used, without bounds checks.")
@@ -63,7 +64,9 @@ def command(
     if not console.is_terminal:
         console = Console(width=120)
     with console.status("starting") as status:
-        results = experiment.run(names, counts, out, seed=seed, checked=not unchecked, progress=status.update)
+        results = experiment.run(
+            names, counts, out, seed=seed, checked=not unchecked, jobs=jobs, progress=status.update
+        )
     console.print(experiment.table(results))
     failures = [failure for result in results for failure in result.failures]
     if failures:

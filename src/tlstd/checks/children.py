@@ -11,11 +11,15 @@ import os
 import select
 import signal
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
+
+PATIENCE = 5
+"""By how much the clock may run ahead of the processor's time before silence is a hang."""
 
 Task: TypeAlias = Callable[[int], str]
 """Called with a number; returns words for the tally, and raises if something is wrong."""
@@ -32,15 +36,16 @@ class Outcome(NamedTuple):
 def run(task: Task, indices: range, *, seconds: float = 30.0, megabytes: int | None = None) -> list[Outcome]:
     """Call ``task(i)`` for every index in children, one after the other, and return what became of each.
 
-    A task fails by an exception, by a warning, by a crash, and by taking more than ``seconds``. After a crash or a
-    hang the next child goes on behind it.
+    A task fails by an exception, by a warning, by a crash, and by a hang: more than ``seconds`` of the processor's
+    time, or ``PATIENCE`` times as long by the clock, which runs on while other programs are at work. After a crash or
+    a hang the next child goes on behind it.
 
     Parameters
     ----------
     task : callable
     indices : range
     seconds : float
-        For one task.
+        For one task, of the processor's time.
     megabytes : int, optional
         Memory that a child may take beyond what the caller has; more is a MemoryError.
     """
@@ -73,7 +78,7 @@ def _run_child(task: Task, indices: range, seconds: float, megabytes: int | None
     outcomes: list[Outcome] = []
     with os.fdopen(reading, "rb", buffering=0) as pipe:
         try:
-            hung = _receive(pipe.fileno(), outcomes, seconds, len(indices))
+            hung = _receive(pipe.fileno(), child, outcomes, seconds, len(indices))
         except BaseException:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
@@ -106,19 +111,34 @@ def _send(descriptor: int, outcome: Outcome) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def _receive(descriptor: int, outcomes: list[Outcome], seconds: float, count: int) -> bool:
+def _receive(descriptor: int, child: int, outcomes: list[Outcome], seconds: float, count: int) -> bool:
     """Collect outcomes until the child has no more; returns whether it was silent for too long."""
     pending = b""
+    used, clock = _processor_time(child), time.monotonic()
     while len(outcomes) < count:
-        ready, _, _ = select.select([descriptor], [], [], seconds)
+        ready, _, _ = select.select([descriptor], [], [], min(seconds, 1.0))
+        now = _processor_time(child), time.monotonic()
         if not ready:
-            return True
+            if now[0] - used > seconds or now[1] - clock > PATIENCE * seconds:
+                return True
+            continue
         data = os.read(descriptor, 1 << 16)
         if not data:
             return False
+        used, clock = now
         *lines, pending = (pending + data).split(b"\n")
         outcomes += [Outcome(*json.loads(line)) for line in lines]
     return False
+
+
+def _processor_time(process: int) -> float:
+    """Seconds for which a process has been at work; where the system does not say, those of the clock."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+            numbers = file.read().rpartition(")")[2].split()
+    except OSError:
+        return time.monotonic()
+    return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _limit_memory(megabytes: int) -> None:
