@@ -14,8 +14,9 @@ from tlstd.kernels import krylov as kernels
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.folding import BEYOND, LAST, Folding
 from tlstd.linalg.krylov import KrylovPath
+from tlstd.linalg.old_part import OldPart
 from tlstd.linalg.sample_operator import SampleOperator
-from tlstd.linalg.sample_store import OldPart, Samples, SampleStore
+from tlstd.linalg.sample_store import Samples, SampleStore
 from tlstd.types import FloatArray, Transitions
 
 LAMBDA = 0.8

@@ -12,9 +12,22 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.helpers import random_transitions
 from tests.linalg.literal_system import dense_rows, literal_system
 from tlstd import KrylovLSTD, Transitions, load
+from tlstd.container import Saved
+from tlstd.errors import StateError
+from tlstd.estimators.krylov_lstd import FOLD_DIMENSION
 from tlstd.evaluation import choose
-from tlstd.linalg.held_out import EXACT, FEWEST_EFFECTIVE, LARGEST_TAIL, TIE, make_folds, needs_reference
-from tlstd.linalg.krylov_choice import FOLDS, PATIENCE, DimensionChoice, fixed_dimension
+from tlstd.linalg.held_out import (
+    EXACT,
+    FEWEST_EFFECTIVE,
+    LARGEST_TAIL,
+    TIE,
+    Reference,
+    held_out_targets,
+    make_folds,
+    needs_reference,
+    scores,
+)
+from tlstd.linalg.krylov_choice import FOLDS, DimensionChoice, fixed_dimension, patience
 from tlstd.types import FloatArray
 
 D = 12
@@ -87,7 +100,8 @@ def check_choice(choice: DimensionChoice, expected: FloatArray) -> None:
     assert_allclose(choice.scores, expected, rtol=1e-8)
     least = choice.scores.min() * (1.0 + TIE)
     assert choice.dimension == 1 + np.flatnonzero(choice.scores <= least)[0]
-    assert choice.scores.size <= int(np.argmin(choice.scores)) + 1 + PATIENCE
+    best = int(np.argmin(choice.scores)) + 1
+    assert choice.scores.size <= best + patience(best)
 
 
 EPISODES: dict[str, Any] = {"terminate": 0.1}
@@ -196,6 +210,104 @@ def test_nothing_is_chosen_without_samples_or_with_a_given_dimension() -> None:
     assert (given.choices, given.chosen_dimension) == ((), 4)
 
 
+# --- samples that were folded ---------------------------------------------------------------------------------------
+
+
+def literal_forecasts(steps: Transitions, kept: int, n_dimensions: int, beta: float | None) -> list[FloatArray]:
+    """For each target: errors of models of the first T samples for the next kept/2, one by one."""
+    squares, total = np.zeros((steps.n_targets, n_dimensions)), 0.0
+    for known in range(kept, len(steps) - kept // 2 + 1, kept // 2):
+        since = steps[known : known + kept // 2]
+        rewards = since.rewards.reshape(len(since), -1)
+        ages = len(steps) // (kept // 2) * (kept // 2) - 1.0 - np.arange(known, known + len(since))
+        weights = np.full(len(since), float(known))
+        if beta is not None:
+            weights = (1.0 - beta) ** ages
+        folds = make_folds(since.discounts, since.trace_discounts, FOLDS, weights)
+        options: dict[str, Any] = {"lambda_": 0.6, "beta": beta, "n_targets": steps.n_targets}
+        models = [KrylovLSTD(D, dimension=m, **options) for m in range(1, n_dimensions + 1)]
+        reference = None
+        for m, model in enumerate(models, start=1):
+            model.update_many(steps[:known])
+            if m == fixed_dimension(known) and needs_reference(since.discounts, since.rhos, folds, weights):
+                of_x, of_next = (model.predict(X).reshape(rewards.shape) for X in (since.X, since.X_next))
+                reference = Reference(of_x, np.where(since.discounts[:, None] == 0.0, 0.0, of_next))
+        targets = held_out_targets(rewards, since.discounts, since.rhos, folds, weights, reference=reference)
+        total += targets.weights.sum()
+        for m, model in enumerate(models):
+            wrong = model.predict(since.X).reshape(rewards.shape) - targets.values
+            squares[:, m] += targets.weights @ wrong**2
+    return list(squares / total)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [EPISODES, STREAM, CUT_OFF, {"off_policy": True, "terminate": 0.2}, {"n_targets": 2, "terminate": 0.1}],
+    ids=["episodes", "stream", "cut off", "off-policy", "two targets"],
+)
+@pytest.mark.parametrize("beta", [None, 0.003])
+def test_folded_samples_are_chosen_by_what_was_predicted_before_it_came(
+    kind: dict[str, Any], beta: float | None
+) -> None:
+    """Twelve features: folding is exact, so that other models know the same. The last samples do not count yet."""
+    steps, kept, n_dimensions = linear_steps(10, 1_030, **kind), 200, FOLD_DIMENSION - 1
+    choices = model_of(steps, beta=beta, max_samples=kept).choices
+    expected = literal_forecasts(steps, kept, D, beta)
+    assert len(choices) == len(expected)
+    for choice, curve in zip(choices, expected, strict=True):
+        assert choice.decided
+        assert choice.scores.size == n_dimensions
+        assert_allclose(choice.scores[:D], curve, rtol=1e-6)
+        assert_allclose(choice.scores[D:], curve[-1], rtol=1e-6)  # there are no more dimensions
+        assert choice.dimension == 1 + np.flatnonzero(choice.scores <= choice.scores.min() * (1.0 + TIE))[0]
+        assert (choice.standard_errors > 0.0).all()
+        assert "predicted before they came" in choice.note
+
+
+def test_standard_errors_of_forecasts_are_those_over_groups() -> None:
+    """Three foldings of episodes of two samples, which are never cut: as if all groups had been kept."""
+    discounts, rng = np.tile([0.9, 0.0], 200), np.random.default_rng(0)
+    X = rng.standard_normal((401, D))
+    columns = {"discounts": discounts, "trace_discounts": np.tile([0.0, 0.9], 200)}
+    steps = Transitions(X[:-1], rng.standard_normal(400) + X[:-1, 0], X[1:], **columns)
+    (choice,) = model_of(steps, max_samples=200).choices
+    errors, sizes = [], []
+    for known in (200, 300):
+        model = KrylovLSTD(D, lambda_=0.6, dimension=1)
+        model.update_many(steps[:known])
+        r = steps.rewards[known : known + 100].reshape(-1, 2)
+        returns = np.column_stack([r[:, 0] + 0.9 * r[:, 1], r[:, 1]])
+        wrong = model.predict(steps.X[known : known + 100]).reshape(-1, 2) - returns
+        errors.append(known * (wrong**2).sum(axis=1))
+        sizes.append(np.full(50, 2.0 * known))
+    mean, spread = scores(np.concatenate(errors)[:, None], np.concatenate(sizes))
+    assert_allclose(choice.scores[0], mean[0], rtol=1e-10)
+    assert_allclose(choice.standard_errors[0], spread[0], rtol=1e-10)
+
+
+def test_too_few_forecasts_leave_the_choice_to_the_samples_kept() -> None:
+    steps = linear_steps(11, 700, terminate=0.1)
+    (choice,) = model_of(steps, max_samples=500).choices  # folded once, nothing predicted yet
+    assert choice.decided
+    assert "folds of" in choice.note
+    (choice,) = model_of(steps, max_samples=20).choices
+    assert "predicted before they came" in choice.note
+    (choice,) = model_of(steps[:80], max_samples=20).choices
+    assert not choice.decided
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("errors", "outside"), ("sizes", "outside"), ("squares", "outside"), ("solutions", "shape")]
+)
+def test_damaged_forecasts_are_refused(name: str, what: str) -> None:
+    model = model_of(linear_steps(12, 300, terminate=0.1), max_samples=100)
+    state = dict(Saved.of(model._store.state())._values)
+    key = f"old.forecasts.{name}"
+    state[key] = state[key][:, :-1] if what == "shape" else -1.0 - state[key]
+    with pytest.raises(StateError, match=name):
+        KrylovLSTD(D, lambda_=0.6, max_samples=100)._store.restore(Saved(state))
+
+
 # --- streams --------------------------------------------------------------------------------------------------------
 
 
@@ -221,10 +333,11 @@ def test_streams_choose_when_samples_have_doubled() -> None:
     assert whole.chosen_dimension == model.chosen_dimension
 
 
+@pytest.mark.parametrize("max_samples", [None, 120])
 @pytest.mark.parametrize("reads", ["batch", "stream"])
-def test_a_saved_model_keeps_its_dimension(reads: str, tmp_path: Path) -> None:
+def test_a_saved_model_keeps_its_dimension(reads: str, max_samples: int | None, tmp_path: Path) -> None:
     steps = linear_steps(9, 900, terminate=0.1, n_targets=2)
-    model = model_of(steps[:500], reads=reads)
+    model = model_of(steps[:500], reads=reads, max_samples=max_samples)
     model.save(tmp_path / "model")
     twin = load(tmp_path / "model")
     assert isinstance(twin, KrylovLSTD)

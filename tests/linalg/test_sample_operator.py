@@ -7,8 +7,9 @@ import scipy.sparse as sp
 from tests.linalg.literal_system import dense_rows, literal_system, random_steps, seen_features
 from tlstd.errors import InvalidInputError
 from tlstd.linalg.batch import Batch
+from tlstd.linalg.old_part import OldPart
 from tlstd.linalg.sample_operator import HeldOut, SampleOperator
-from tlstd.linalg.sample_store import OldPart, SampleStore
+from tlstd.linalg.sample_store import SampleStore
 from tlstd.types import Transitions
 
 LAMBDA = 0.8

@@ -18,8 +18,9 @@ from tlstd import KrylovLSTD, Transitions
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.folding import Folding
 from tlstd.linalg.krylov import Arnoldi
+from tlstd.linalg.old_part import OldPart
 from tlstd.linalg.sample_operator import SampleOperator
-from tlstd.linalg.sample_store import OldPart, Samples, SampleStore
+from tlstd.linalg.sample_store import Samples, SampleStore
 from tlstd_lab.problems import Problem, problem, stream
 
 LAMBDA = 0.9

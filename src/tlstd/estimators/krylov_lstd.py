@@ -36,9 +36,10 @@ class KrylovLSTD(LinearEstimator):
     dimension : "auto" or int
         Dimension of the Krylov space. By default it is chosen by the errors for held-out data, with five folds of
         episodes (or blocks of a stream): when weights are read, and with ``reads="stream"`` whenever samples have
-        doubled. ``choices`` has the scores. Where the data cannot tell (too few samples or episodes, ratios too uneven)
-        it is the cube root of the number of samples, at most 20, and ``choices`` says so. A given dimension is used
-        as it is.
+        doubled. Once samples have been folded (``max_samples``), by how well each dimension has predicted samples that
+        came later. ``choices`` has the scores. Where the data cannot tell (too few samples or episodes, ratios too
+        uneven) it is the cube root of the number of samples, at most 20, and ``choices`` says so. A given dimension is
+        used as it is.
     reads : "batch" or "stream"
         Batch: updates only store; the first read after an update solves over all samples. Stream: for a prediction at
         every step. A basis Q of the Krylov space is made at the first sample and whenever the samples have grown by a
@@ -114,7 +115,11 @@ class KrylovLSTD(LinearEstimator):
             beta=self.beta,
             n_targets=self.n_targets,
             max_samples=STREAM_SAMPLES if self.max_samples is None and self.reads == "stream" else self.max_samples,
-            fold=Folding(self._operator, FOLD_DIMENSION if self._fixed is None else max(32, 2 * self._fixed)),
+            fold=Folding(
+                self._operator,
+                FOLD_DIMENSION if self._fixed is None else max(32, 2 * self._fixed),
+                choosing=self._fixed is None,
+            ),
         )
         self._stream = None
         if self.reads == "stream":

@@ -7,9 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from tlstd.linalg.krylov import Arnoldi
+from tlstd.linalg.forecasts import compared, in_basis
+from tlstd.linalg.krylov import Arnoldi, KrylovPath
+from tlstd.linalg.krylov_choice import fixed_dimension
+from tlstd.linalg.old_part import Forecasts, OldPart
 from tlstd.linalg.sample_operator import SampleOperator
-from tlstd.linalg.sample_store import OldPart, Samples
+from tlstd.linalg.sample_store import Samples
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray
 
@@ -41,10 +44,16 @@ class Folding:
         ``operator(samples)`` is the system that is solved, with its ridge.
     dimension : int
         m, vectors of the basis for each target.
+    choosing : bool
+        Keep how well solutions of each dimension up to m - 1 have predicted later samples
+        (:mod:`tlstd.linalg.forecasts`), for a choice by them.
     """
 
-    def __init__(self, operator: Callable[[Samples], SampleOperator], dimension: int) -> None:
+    def __init__(
+        self, operator: Callable[[Samples], SampleOperator], dimension: int, *, choosing: bool = False
+    ) -> None:
         self.operator, self.dimension = operator, dimension
+        self.n_forecasts = dimension - 1 if choosing else 0
 
     def __call__(self, samples: Samples, n_chunks: int) -> OldPart:
         """What is to be kept of the first chunks, which are full, and of what had left before."""
@@ -57,7 +66,7 @@ class Folding:
             beta=whole.beta,
             n_targets=whole.n_targets,
         )
-        Q, last = self.basis(whole)
+        Q, last, paths = self.basis(whole)
         AQ = leaving.matvec(Q)
         beyond = float(np.einsum("ij,ij->j", Q[:, last], AQ[:, last]).mean()) if last.any() else 0.0
         return OldPart(
@@ -67,29 +76,42 @@ class Folding:
             b=leaving.b(),
             square=leaving.mean_square(),
             constant=leaving.constant_features(),
+            forecasts=self._forecasts(samples, n_chunks, Q, paths) if self.n_forecasts else None,
         )
 
-    def basis(self, operator: SampleOperator) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Q (n, k) and which of its columns are the last ones of a Krylov space (none if Q is the identity).
+    def basis(self, operator: SampleOperator) -> tuple[FloatArray, NDArray[np.bool_], list[KrylovPath]]:
+        """Q (n, k), which of its columns are the last ones of a Krylov space, and the path of each target.
 
         k is m for each target. Where their spaces end before, as they do while all rewards are 0, that of a reward
-        which is always 1 is added.
+        which is always 1 is added. If n <= k, Q is the identity, and there are no last columns; paths are made only if
+        there is to be a choice.
         """
         n, k = operator.n, self.dimension * operator.n_targets
         if n <= k:
-            return np.eye(n), np.zeros(n, dtype=np.bool_)
-        spaces = self._spaces(operator, operator.b())
+            paths = self._paths(operator, operator.b()) if self.n_forecasts else []
+            return np.eye(n), np.zeros(n, dtype=np.bool_), paths
+        paths = self._paths(operator, operator.b())
+        spaces = [path.Q for path in paths]
         if sum(map(len, spaces)) < k:
-            spaces += self._spaces(operator, operator.sum_of_traces()[:, None])
+            spaces += [path.Q for path in self._paths(operator, operator.sum_of_traces()[:, None])]
         last = [np.arange(len(space)) >= (1.0 - LAST) * len(space) for space in spaces]
         Q = np.concatenate(spaces)[:k].T
         if len(spaces) > 1:
             with one_thread():
                 Q = np.linalg.qr(Q)[0]
-        return np.ascontiguousarray(Q), np.concatenate(last)[:k]
+        return np.ascontiguousarray(Q), np.concatenate(last)[:k], paths
 
-    def _spaces(self, operator: SampleOperator, B: FloatArray) -> list[FloatArray]:
-        """Krylov bases, a vector a row."""
+    def _paths(self, operator: SampleOperator, B: FloatArray) -> list[KrylovPath]:
         arnoldi = Arnoldi(lambda V, columns: operator.matvec(V), B)
         arnoldi.extend(self.dimension - 1)  # a path has one vector more than dimensions
-        return [path.Q for path in arnoldi.paths]
+        return arnoldi.paths
+
+    def _forecasts(self, samples: Samples, n_chunks: int, Q: FloatArray, paths: list[KrylovPath]) -> Forecasts:
+        """The solutions now, and the errors of those of the last folding for the samples since, which do not leave."""
+        solutions, old = in_basis(Q, paths, self.n_forecasts), samples.old
+        if old is None or old.forecasts is None:
+            return Forecasts.empty(*solutions.shape)._replace(solutions=solutions)
+        known = samples.n_left + n_chunks * samples.chunk_size
+        since = self.operator(samples._replace(chunks=samples.chunks[n_chunks:], n_left=known, old=None))
+        sums = compared(old.forecasts, old.right, since, known, fixed_dimension(known))
+        return Forecasts(solutions, *sums)

@@ -15,13 +15,14 @@ import numpy as np
 from tlstd.linalg import held_out
 from tlstd.linalg.held_out import Folds, Reference, Targets
 from tlstd.linalg.krylov import Arnoldi, KrylovPath
+from tlstd.linalg.old_part import Forecasts
 from tlstd.linalg.sample_operator import HeldOut, SampleOperator
 from tlstd.types import FloatArray
 
 FOLDS = 5
 """Folds of episodes, or of blocks where there are too few."""
-PATIENCE = 10
-"""Dimensions for which the score may rise before the search ends."""
+FEWEST_MORE, MOST_MORE = 5, 10
+"""Limits of the dimensions beyond the best one that are tried before the search ends."""
 MAX_DIMENSION = 300
 """Where the search ends in any case."""
 
@@ -61,7 +62,10 @@ def choose_dimensions(operator: SampleOperator) -> tuple[DimensionChoice, ...]:
 
     By the rule of :mod:`tlstd.linalg.held_out`, as ``tlstd.evaluation.choose``, with ``FOLDS`` folds; the reference,
     where returns have to be completed, is the solution of :func:`fixed_dimension` dimensions. The search stops once the
-    score of every target has been above its least one for ``PATIENCE`` dimensions.
+    score of every target has been above its least one for :func:`patience` dimensions.
+
+    Where samples were folded, and enough of them were predicted before they came (:mod:`tlstd.linalg.forecasts`), the
+    dimension of least error in these predictions, which needs no folds and no search.
 
     Parameters
     ----------
@@ -69,6 +73,8 @@ def choose_dimensions(operator: SampleOperator) -> tuple[DimensionChoice, ...]:
         The system of all samples.
     """
     samples = operator.samples
+    if samples.old is not None and samples.old.forecasts is not None and samples.old.forecasts.enough:
+        return _by_forecasts(samples.old.forecasts)
     rewards, discounts, trace_discounts, rhos = samples.columns()
     fixed = fixed_dimension(samples.n_samples)
     weights = None
@@ -85,6 +91,25 @@ def choose_dimensions(operator: SampleOperator) -> tuple[DimensionChoice, ...]:
     if targets.why is not None:
         return _undecided(fixed, operator.n_targets, targets.why)
     return search.choose(targets)
+
+
+def patience(best: int) -> int:
+    """Dimensions beyond the best one so far that are tried before the search ends: half as many as that has.
+
+    >>> [patience(m) for m in (1, 9, 14, 100)]
+    [5, 5, 7, 10]
+    """
+    return min(MOST_MORE, max(FEWEST_MORE, (best + 1) // 2))
+
+
+def _by_forecasts(forecasts: Forecasts) -> tuple[DimensionChoice, ...]:
+    _, _, _, n_groups, n_states = forecasts.sizes
+    note = f"Returns of {n_states:,.0f} states, predicted before they came, in {n_groups:,.0f} episodes or blocks."
+    choices = []
+    for target in range(forecasts.squares.size):
+        means, standard_errors, scale = forecasts.scores(target)
+        choices.append(DimensionChoice(1 + held_out.least(means, scale), True, means, standard_errors, note))
+    return tuple(choices)
 
 
 def _undecided(dimension: int, n_targets: int, why: str) -> tuple[DimensionChoice, ...]:
@@ -146,7 +171,8 @@ class _Search:
                 errors[target].append(self._errors(target, m, targets))
                 totals = np.array([error.sum() for error in errors[target]])
                 finished = all(path.finished for path, _ in self._paths(target))
-                if finished or m - 1 - int(np.argmin(totals)) >= PATIENCE:
+                best = 1 + int(np.argmin(totals))
+                if finished or m - best >= patience(best):
                     searching.discard(target)
             if not searching:
                 break

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import ceil, log1p
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
 from tlstd.kernels import krylov as kernels
 from tlstd.linalg.batch import Batch
+from tlstd.linalg.old_part import OldPart
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.threads import one_thread
 from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray
@@ -29,7 +29,6 @@ NEGLIGIBLE = 2.0**-60
 
 _AT_ONCE = 1 << 12  # entries that are copied and looked up together, about: they stay in a cache
 _MAX_INT32 = (1 << 31) - 1
-_LARGEST = float(np.finfo(np.float64).max)
 _NO_ROW = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
@@ -115,29 +114,14 @@ def _resized(array: NDArray[Number], size: int) -> NDArray[Number]:
     return copy
 
 
-class OldPart(NamedTuple):
-    """What is kept of the system of samples that have left, over the n₀ features that were seen when the last did.
+class Fold(Protocol):
+    """``fold(samples, n_chunks)``: what is to be kept of the first chunks and of what had left before."""
 
-    A_old ≈ C Qᵀ + τ (I - Q Qᵀ) with C = ``left``, Q = ``right`` and τ = ``beyond``. Everything is weighted as the
-    samples were when the last of them was the newest.
-    """
+    n_forecasts: int
+    """Dimensions of its ``forecasts``; 0 if it makes none."""
 
-    left: FloatArray
-    """C = A_old Q, (n₀, k)."""
-    right: FloatArray
-    """An orthonormal basis Q of the space in which A_old is known, (n₀, k)."""
-    beyond: float
-    """What A_old is taken for outside of it, as a multiple of the identity."""
-    b: FloatArray
-    """(n₀, n_targets), exact."""
-    square: float
-    """Mean of ‖x‖², exact."""
-    constant: FloatArray
-    """The value that a feature had in every x, or 0 if they differed, (n₀,)."""
-
-
-Fold: TypeAlias = "Callable[[Samples, int], OldPart]"
-"""``fold(samples, n_chunks)``: what is to be kept of the first chunks and of what had left before."""
+    def __call__(self, samples: Samples, n_chunks: int) -> OldPart:
+        """What is kept."""
 
 
 class Samples(NamedTuple):
@@ -449,7 +433,7 @@ class SampleStore:
             "n_samples": samples.n_samples,
             "n_left": samples.n_left,
             "border": samples.border,
-            **({} if samples.old is None else {"old": samples.old._asdict()}),
+            **({} if samples.old is None else {"old": samples.old.state()}),
             **columns,
         }
 
@@ -472,7 +456,9 @@ class SampleStore:
         border = saved.floats("border", None, low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE)
         if border.size > (n if n_left else 0):
             raise saved.error("border", f"has {border.size} entries with {n} features seen")
-        old = self._restored_old(saved.part("old"), n) if n_left and self._half is not None else None
+        old = None
+        if n_left and self._half is not None and self._fold is not None:
+            old = OldPart.restored(saved.part("old"), n, self.n_targets, self._fold.n_forecasts)
         width = self.n_features if storage == "dense" else None
         columns = _Columns(saved, n_samples - n_left, n, self.n_targets, width)
         is_dense = None if storage == "none" else storage == "dense"
@@ -481,20 +467,6 @@ class SampleStore:
             self.append(columns.batch(start, start + size, self._seen.ids))
         if (self._samples.n_samples, self._samples.n_left, self._samples.n) != (n_samples, n_left, n):
             raise saved.error("n_samples", f"is {n_samples}, of which {n_left} left: they do not fit the samples kept")
-
-    def _restored_old(self, saved: Saved, n: int) -> OldPart:
-        shape = saved.shape("right")
-        rows, k = shape if len(shape) == 2 else (0, 0)
-        if rows > n:
-            raise saved.error("right", f"has {rows} rows for {n} features")
-        return OldPart(
-            left=saved.floats("left", rows, k),
-            right=saved.floats("right", rows, k, low=-2.0, high=2.0),
-            beyond=saved.real("beyond", low=0.0, high=_LARGEST),
-            b=saved.floats("b", rows, self.n_targets),
-            square=saved.real("square", low=0.0, high=_LARGEST),
-            constant=saved.floats("constant", rows, low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE),
-        )
 
 
 def trace_after(chunk: Chunk, n_samples: int, lambda_: float, before: FloatArray) -> FloatArray:
