@@ -37,10 +37,10 @@ python_maximum_signature_line_length = 100
 
 nitpicky = True
 nitpick_ignore_regex = [
-    (r"py:class", r"Fold"),  # an alias of a callable
+    (r"py:class", r"Fold"),  # a callable with a number
     # What other packages document has no address here: nothing is fetched while building.
     (r"py:.*", r"(np|numpy|sp|scipy|gymnasium|matplotlib|rich|collections|abc|typing|os|pathlib|builtins)\..*"),
-    (r"py:class", r"NDArray|ArrayLike|Axes|Env|VectorEnv|RenderableType|Path|Mapping\[str|T"),
+    (r"py:class", r"NDArray|ArrayLike|Axes|Env|VectorEnv|RenderableType|Path|Mapping\[(str|float)|T"),
     # Words for a choice of strings, and for a pair.
     (r"py:class", r"Alignment|Features|Tick|Verdict"),
     # The inside of the library has docstrings, but no page.
