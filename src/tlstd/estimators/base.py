@@ -589,9 +589,9 @@ def _is_vector(x: object) -> bool:
     if isinstance(x, SparseVector):
         return True
     if type(x) is np.ndarray:
-        return x.ndim == 1
+        return x.ndim <= 1  # as_vector says what to pass instead of a number
     try:
-        return not sp.issparse(x) and np.ndim(x) == 1  # type: ignore[arg-type]
+        return not sp.issparse(x) and np.ndim(x) <= 1  # type: ignore[arg-type]
     except ValueError:  # ragged: as_matrix says so
         return False
 
