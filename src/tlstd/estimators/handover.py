@@ -11,8 +11,9 @@ import numpy as np
 import tlstd
 from tlstd import parameters
 from tlstd.container import Saved, State
-from tlstd.errors import InvalidParameterError, StateError, TlstdError
+from tlstd.errors import InvalidParameterError, TlstdError
 from tlstd.estimators.base import Factory, LinearEstimator
+from tlstd.estimators.composite import fresh_part, made_from
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.linalg.batch import Batch
 from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray, Matrix, Vector
@@ -216,8 +217,8 @@ class Handover(LinearEstimator):
 
     def _parameters(self) -> dict[str, Any]:
         return {
-            "first": _made_from(self._first),
-            "second": _made_from(self._second),
+            "first": made_from(self._first),
+            "second": made_from(self._second),
             "after": self.after,
             "settled": self.settled,
             "patience": self.patience,
@@ -230,14 +231,7 @@ class Handover(LinearEstimator):
     def _with_parts(
         cls, parameters: Mapping[str, Any], saved: Saved, classes: Mapping[str, type[LinearEstimator]]
     ) -> Mapping[str, Any]:
-        pair = {}
-        for role in ("first", "second"):
-            made = parameters.get(role)
-            if not (isinstance(made, list) and len(made) == 2 and isinstance(made[1], dict)):
-                raise StateError(f"its {role} estimator is not a class with parameters")
-            if not isinstance(made[0], str) or made[0] not in classes or classes[made[0]] is cls:
-                raise StateError(f"its {role} estimator is of class {str(made[0])[:40]!r}, which it cannot be")
-            pair[role] = classes[made[0]]._fresh(made[1], saved.part(role), classes)
+        pair = {role: fresh_part(cls, role, parameters, saved.part(role), classes) for role in ("first", "second")}
         return {**parameters, **pair}
 
     def _state(self) -> State:
@@ -290,11 +284,6 @@ def _check_pair(first: object, second: object) -> None:
             f"first has {first.n_features} features and {first.n_targets} target(s), second {second.n_features} and "
             f"{second.n_targets}: make both for the same"
         )
-
-
-def _made_from(model: LinearEstimator) -> list[Any]:
-    """Class and parameters, as JSON can hold them."""
-    return [type(model).__name__, model._parameters()]
 
 
 EXAMPLES: dict[str, Factory] = {

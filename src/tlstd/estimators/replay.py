@@ -1,0 +1,138 @@
+"""TD that goes through its samples several times."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import tlstd
+from tlstd import parameters
+from tlstd.container import Saved, State
+from tlstd.errors import InvalidParameterError
+from tlstd.estimators.base import Factory, LinearEstimator, guarded
+from tlstd.estimators.composite import fresh_part, made_from
+from tlstd.estimators.td_family import TDFamily
+from tlstd.linalg.batch import Batch
+from tlstd.linalg.replay import recorded, shuffled
+from tlstd.linalg.sample_store import SampleStore
+from tlstd.types import FloatArray, IntArray
+
+
+class Replay(LinearEstimator):
+    """TD or true-online TD that learns from its samples several times: experience replay over a recorded stream.
+
+    The paper's remark that TD can use its samples again. The samples are kept. When weights are read, the learner
+    begins anew and goes through all of them ``passes`` times: first in the order in which they came, then with whole
+    episodes in random orders, traces starting empty with each. A stream without episodes is repeated in order. Step
+    sizes count every visit.
+
+    Parameters
+    ----------
+    learner : TD or TrueOnlineTD
+        A new one; it says features, targets, λ and step sizes.
+    passes : int >= 1
+        How often each sample is learned from; with 1 this is the learner itself.
+    seed : int >= 0
+        Of the orders of the episodes.
+
+    Notes
+    -----
+    An update stores the sample, as :class:`~tlstd.KrylovLSTD` does. The first read after an update costs ``passes``
+    times what TD costs for all samples, so this is for recorded streams, not for a prediction at every step.
+
+    References
+    ----------
+    Lin: Self-improving reactive agents based on reinforcement learning, planning and teaching. Machine Learning 8,
+    1992.
+
+    Example
+    -------
+    >>> from tlstd import TD, Replay, boyan_chain
+    >>> chain = boyan_chain()
+    >>> once = TD(4, step_size=0.02, lambda_=0.5)
+    >>> often = Replay(TD(4, step_size=0.02, lambda_=0.5), passes=10)
+    >>> for model in (once, often):
+    ...     model.update_many(chain.sample(200, np.random.default_rng(0)))
+    ...     print(f"{np.abs(model.predict(chain.X) - chain.values()).max():.1f}")
+    18.8
+    0.7
+    """
+
+    def __init__(self, learner: TDFamily, *, passes: int, seed: int = 0) -> None:
+        if not isinstance(learner, TDFamily):
+            raise InvalidParameterError(
+                f"learner is {type(learner).__name__}: pass TD or TrueOnlineTD; who solves a system of equations gains "
+                "nothing from seeing a sample again"
+            )
+        if learner.n_updates:
+            raise InvalidParameterError(
+                f"learner has learned from {learner.n_updates} samples: pass a new estimator, which this one then owns"
+            )
+        super().__init__(learner.n_features, lambda_=learner.lambda_, n_targets=learner.n_targets)
+        self.passes = parameters.integer("passes", passes)
+        self.seed = parameters.integer("seed", seed, low=0)
+        self._learner = copy.deepcopy(learner)
+        self._store = SampleStore(self.n_features, lambda_=self.lambda_, n_targets=self.n_targets)
+
+    @property
+    def n_updates(self) -> int:
+        """Number of transitions learned from, each counted once."""
+        return self._store.samples.n_samples
+
+    @property
+    @guarded
+    def n_seen(self) -> int:
+        """Number of distinct features seen so far."""
+        return self._store.samples.n
+
+    @property
+    @guarded
+    def bytes_per_sample(self) -> float:
+        """Bytes that a further sample takes, room at the end included: what those that are kept take, and an eighth."""
+        return 1.125 * self._store.nbytes / max(1, self._store.samples.n_kept)
+
+    def _admit(self, batch: Batch) -> None:
+        self._learner._admit(batch)
+
+    def _learn(self, batch: Batch) -> None:
+        self._store.append(batch)
+
+    def _solve(self) -> tuple[IntArray, FloatArray]:
+        learner = copy.deepcopy(self._learner)
+        if self.n_updates:
+            stream = recorded(self._store.samples, self._store.ids)
+            learner._learn(stream)
+            for number in range(1, self.passes):
+                learner._learn(shuffled(stream, np.random.default_rng([self.seed, number])))
+        return learner._solve()
+
+    # --- saving -----------------------------------------------------------------------------------------------------
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"learner": made_from(self._learner), "passes": self.passes, "seed": self.seed}
+
+    def _part_classes(self) -> dict[str, type[LinearEstimator]]:
+        return {type(self._learner).__name__: type(self._learner)}
+
+    @classmethod
+    def _with_parts(
+        cls, parameters: Mapping[str, Any], saved: Saved, classes: Mapping[str, type[LinearEstimator]]
+    ) -> Mapping[str, Any]:
+        return {**parameters, "learner": fresh_part(cls, "learner", parameters, saved.part("learner"), classes)}
+
+    def _state(self) -> State:
+        return {"learner": self._learner._state(), "samples": self._store.state()}
+
+    def _restore(self, saved: Saved) -> None:
+        self._learner._restore(saved.part("learner"))
+        self._store.restore(saved.part("samples"))
+
+
+EXAMPLES: dict[str, Factory] = {
+    "Replay": lambda n_features, **options: Replay(
+        tlstd.TD(n_features, step_size=0.05, lambda_=0.7, **options), passes=3
+    ),
+}
