@@ -19,6 +19,7 @@ from tlstd.features.tile_coding import TileCoder
 from tlstd.linalg.reference import ReferenceTLSTD
 from tlstd.streams.simulated import record
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions, Vector
+from tlstd_lab.bench.one_projection import OneProjectionTLSTD
 from tlstd_lab.bench.timing import Side
 
 
@@ -146,7 +147,7 @@ def _update_and_predict(model: LinearEstimator, samples: Iterable[Transition]) -
         model.predict(sample.x)
 
 
-# --- the frozen dense reference -------------------------------------------------------------------------------------
+# --- dense baselines ------------------------------------------------------------------------------------------------
 
 
 def reference(problem: Problem, *, mini_batch: bool, buffers: int) -> Side:
@@ -155,6 +156,28 @@ def reference(problem: Problem, *, mini_batch: bool, buffers: int) -> Side:
     With ``mini_batch`` its k = r, otherwise k = 1 and the solution is read after every sample.
     """
     model = ReferenceTLSTD(problem.n_features, problem.rank, lambda_=problem.lambda_, mini_batch=mini_batch)
+
+    def step(x: FloatArray, reward: float, x_next: FloatArray, discount: float, trace_discount: float) -> None:
+        model.update(x, reward, x_next, discount=discount, trace_discount=trace_discount)
+        if not mini_batch:
+            float(x @ model.weights)
+
+    name = "dense reference, k=r" if mini_batch else "dense reference, k=1, read at every step"
+    return _onwards(name, problem, buffers, step)
+
+
+def one_projection(problem: Problem, *, buffers: int) -> Side:
+    """:class:`~tlstd_lab.bench.one_projection.OneProjectionTLSTD` (k = r), going on through the stream."""
+    model = OneProjectionTLSTD(problem.n_features, problem.rank, lambda_=problem.lambda_)
+
+    def step(x: FloatArray, reward: float, x_next: FloatArray, discount: float, trace_discount: float) -> None:
+        model.update(x, reward, x_next, discount=discount, trace=trace_discount)
+
+    return _onwards("one projection in NumPy, k=r", problem, buffers, step)
+
+
+def _onwards(name: str, problem: Problem, buffers: int, step: Callable[..., None]) -> Side:
+    """A dense learner on the next samples of the stream at every repeat, after two buffers."""
     size = buffers * problem.rank
     position = iter(range(2 * problem.rank, len(problem.stream), size))
 
@@ -162,10 +185,8 @@ def reference(problem: Problem, *, mini_batch: bool, buffers: int) -> Side:
         samples = [(_dense(t.x), float(t.reward), _dense(t.x_next), t.discount, t.trace_discount) for t in part]
 
         def action() -> None:
-            for x, reward, x_next, discount, trace_discount in samples:
-                model.update(x, reward, x_next, discount=discount, trace_discount=trace_discount)
-                if not mini_batch:
-                    float(x @ model.weights)
+            for sample in samples:
+                step(*sample)
 
         return action
 
@@ -174,7 +195,6 @@ def reference(problem: Problem, *, mini_batch: bool, buffers: int) -> Side:
         return learn(problem.stream[start : start + size])
 
     learn(problem.stream[: 2 * problem.rank])()
-    name = "dense reference, k=r" if mini_batch else "dense reference, k=1, read at every step"
     return Side(name, size, prepare)
 
 

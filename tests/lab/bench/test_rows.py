@@ -9,6 +9,7 @@ import pytest
 from tlstd_lab.bench import loops, problems, threads
 from tlstd_lab.bench.accumulation import numpy_encoder
 from tlstd_lab.bench.growth import slope
+from tlstd_lab.bench.one_projection import OneProjectionTLSTD
 from tlstd_lab.bench.problems import scattered
 from tlstd_lab.bench.profile import profile
 from tlstd_lab.bench.registry import ROWS
@@ -18,6 +19,7 @@ from tlstd_lab.bench.stepping import COORDINATES, LAMBDA, STEP_SIZE, DenseILSTD,
 
 from tlstd import ILSTD, TileCoder
 from tlstd.linalg import threads as library_threads
+from tlstd.linalg.reference import ReferenceTLSTD
 
 SLOW = ("compile", "ilstd-memory", "import")  # several fresh processes each
 
@@ -129,3 +131,14 @@ def test_a_profile_adds_up(read: bool) -> None:
     shares = profile(problems.tiles(True), read=read)
     assert sum(share.share for share in shares) == pytest.approx(1.0)
     assert shares[0].share > 0.0
+
+
+def test_one_projection_is_the_reference_where_nothing_is_dependent() -> None:
+    rng, hurried = np.random.default_rng(0), OneProjectionTLSTD(30, 4, lambda_=0.7)
+    reference = ReferenceTLSTD(30, 4, lambda_=0.7, mini_batch=True)
+    X, rewards = rng.standard_normal((41, 30)), rng.standard_normal(40)
+    for t in range(40):
+        reference.update(X[t], rewards[t], X[t + 1], discount=0.9, trace_discount=0.9)
+        hurried.update(X[t], rewards[t], X[t + 1], discount=0.9, trace=0.9)
+    np.testing.assert_allclose(hurried.sigma, 40 * reference.singular_values, rtol=1e-10)
+    np.testing.assert_allclose(hurried.weights(), reference.weights, rtol=0.0, atol=1e-10)
