@@ -350,6 +350,10 @@ class Saved:
         """The values of a nested state."""
         return Saved(self._values, f"{self._prefix}{name}.")
 
+    def has(self, name: str) -> bool:
+        """Whether there is a value of this name, not yet taken."""
+        return self._prefix + name in self._values
+
     def integer(self, name: str, *, low: int = 0, high: int = 2**63 - 1) -> int:
         """An int within [low, high]."""
         value = self._take(name, int)

@@ -2,19 +2,23 @@
 
 import itertools
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 
 from tests.helpers import batch_lstd, dense, random_transitions
 from tlstd.errors import CapacityError, InvalidInputError
 from tlstd.estimators.atd import ATD
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.tlstd import TLSTD
+from tlstd.linalg import truncated_system
 from tlstd.linalg.reference import ReferenceTLSTD
+from tlstd.state import load
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 
 EPS = float(np.finfo(float).eps)
@@ -489,3 +493,42 @@ def test_views_of_the_system() -> None:
     td = ATD(9, 0, step_size=0.1, lambda_=0.5, eta=0.01)
     td.update_many(steps)
     assert (td.singular_values.size, td.n_inverted, td.core_shape) == (0, 0, (0, 0))
+
+
+def wide(active: int, n_steps: int = 260) -> Transitions:
+    """Samples of so many active features among 2,000."""
+    rng = np.random.default_rng(active)
+    X = sp.csr_array(np.array([rng.permutation(2000) < active for _ in range(n_steps + 1)], dtype=np.float64))
+    return Transitions.from_episodes([(X, rng.standard_normal(n_steps), False)], gamma=0.9)
+
+
+@pytest.mark.parametrize(("active", "size"), [(33, 80), (200, 52), (480, 22), (499, 21)])
+def test_default_buffer_is_shorter_with_many_active_features(active: int, size: int) -> None:
+    """By the first sample alone: the others, and how they come, change nothing."""
+    steps, model = wide(active), TLSTD(2000, 10, lambda_=0.9)
+    model.update_many(steps[:1])
+    assert model.buffer_capacity == size
+    model.update_many(wide(10))
+    assert model.buffer_capacity == size
+    assert TLSTD(2000, 10, lambda_=0.9).buffer_capacity == 0
+    given = TLSTD(2000, 10, lambda_=0.9, buffer_size=80)
+    given.update_many(steps[:1])
+    assert given.buffer_capacity == 80
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_saved_files_go_on_with_their_buffer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, before: bool) -> None:
+    """Those of before buffers were shorter with many active features too, with the longer one."""
+    steps, model = wide(200), TLSTD(2000, 10, lambda_=0.9)
+    if before:
+        monkeypatch.setattr(truncated_system, "MAX_ENTRIES", 2**40)
+    model.update_many(steps[:70])
+    model.save(tmp_path / "model")
+    monkeypatch.undo()
+    again = load(tmp_path / "model")
+    assert isinstance(again, TLSTD)
+    again.update_many(steps[70:])
+    model.update_many(steps[70:])
+    assert (again.buffer_capacity, again.n_buffered) == (model.buffer_capacity, model.n_buffered)
+    assert model.buffer_capacity == (80 if before else 52)
+    assert_array_equal(again.weights, model.weights)

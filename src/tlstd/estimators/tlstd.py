@@ -35,8 +35,10 @@ class TLSTD(TruncatedEstimator):
     lambda_ : float in [0, 1]
         Trace parameter. It decides whether a small rank suffices with tile coding: prefer values near 1 there.
     buffer_size : int, optional
-        Samples folded in at once. The default is a function of rank and sparsity only. ``buffer_size=rank`` is the
-        paper's mini-batch algorithm, and, read at every step, also its fully incremental one.
+        Samples folded in at once. The default is a function of the rank and of the active features of the first sample
+        only: eight times the rank up to 320, less with more than 33 active features, for dense features four times up
+        to 40, never less than the rank. ``buffer_size=rank`` is the paper's mini-batch algorithm, and, read at every
+        step, also its fully incremental one.
     rcond : float in [0, 1)
         Singular values at or below ``rcond`` times the largest are not inverted. The paper uses 0.01.
     subspace_lambda : float in [0, 1], optional

@@ -27,19 +27,24 @@ from tlstd.linalg.threads import one_thread
 from tlstd.linalg.traces import AccumulatingTrace, ReplacingTrace
 from tlstd.types import FloatArray, IntArray
 
+MAX_ENTRIES = 33 * 320
+"""Non-zero entries in each side of a default buffer of sparse vectors, unless the rank asks for more."""
 
-def default_buffer_size(rank: int, dense: bool) -> int:
+
+def default_buffer_size(rank: int, dense: bool, active: int = 0) -> int:
     """How many samples are folded in at once unless the user says otherwise.
 
     A longer buffer saves tall n·r² products and truncates less often, and makes the core problem, (r + k)³, larger.
-    Sparse features: eight times the rank up to 320 samples (``docs/deviations.md``, 5, has what it gains); dense ones:
-    four times up to 40; never less than the rank.
+    Sparse features: eight times the rank up to 320 samples (``docs/deviations.md``, 5, has what it gains), and no more
+    than ``MAX_ENTRIES`` with ``active`` features each; dense ones: four times up to 40; never less than the rank.
     Depends on nothing but its arguments: results do not depend on the machine.
 
     >>> default_buffer_size(40, dense=False), default_buffer_size(40, dense=True), default_buffer_size(200, dense=True)
     (320, 40, 200)
+    >>> [default_buffer_size(40, dense=False, active=active) for active in (33, 64, 128, 1000)]
+    [320, 165, 82, 40]
     """
-    return max(1, rank, min(4 * rank, 40) if dense else min(8 * rank, 320))
+    return max(1, rank, min(4 * rank, 40) if dense else min(8 * rank, 320, MAX_ENTRIES // max(active, 1)))
 
 
 class TruncatedSystem:
@@ -79,6 +84,7 @@ class TruncatedSystem:
         self.b: FloatArray = np.zeros((0, n_targets))
         self.z: FloatArray = np.zeros(0)
         self.n_compressed = 0  # samples already in the factors
+        self.first_active = 0  # non-zero features of the first sample, where they make the default buffer shorter
         self.buffer: Buffer = SparseBuffer(0, n_targets)  # before the first sample
         self._core: Core | None = None
         self._Utb: FloatArray | None = None
@@ -120,14 +126,21 @@ class TruncatedSystem:
         self._fill(sample, may_be_retracted=True)
 
     def _start(self, first: Batch) -> None:
-        """Choose dense or sparse storage by the first sample's features."""
-        self.buffer = self._empty_buffer(dense=self.trace.may_be_dense and first.is_dense(self.n_features))
+        """Choose dense or sparse storage by the first sample's features, and the length of the buffer."""
+        dense = self.trace.may_be_dense and first.is_dense(self.n_features)
+        active = 0 if dense or self.buffer_size else first.most_active()
+        if default_buffer_size(self.rank, dense, active) < default_buffer_size(self.rank, dense):
+            self.first_active = active
+        self.buffer = self._empty_buffer(dense=dense)
 
     def _empty_buffer(self, *, dense: bool) -> Buffer:
         if dense:
             self.seen.insert(np.arange(self.n_features))
-        size = self.buffer_size or default_buffer_size(self.rank, dense)
+        size = self._size(dense=dense)
         return empty_buffer(size, self.n_targets, self.n_features, dense=dense)
+
+    def _size(self, *, dense: bool) -> int:
+        return self.buffer_size or default_buffer_size(self.rank, dense, self.first_active)
 
     def _fill(self, batch: Batch, *, may_be_retracted: bool = False) -> None:
         """Algorithm 1: z ← γλ z + x, d ← x - γx′, both into the buffer, i ← i + 1."""
@@ -246,6 +259,7 @@ class TruncatedSystem:
             **self.buffer.state(),
             **({} if self.equations is None else {"second": self.equations.state(k)}),
             **self.trace.state(len(self.seen)),
+            **({"first_active": self.first_active} if self.first_active else {}),
         }
 
     def restore(self, saved: Saved) -> None:
@@ -269,7 +283,9 @@ class TruncatedSystem:
             raise saved.error("storage", f"is {storage} with {n_samples} samples seen")
         if dense and not (self.trace.may_be_dense and n == self.n_features):
             raise saved.error("storage", f"is {storage} with {n} of {self.n_features} features seen")
-        size = 0 if storage == "none" else self.buffer_size or default_buffer_size(self.rank, dense)
+        if saved.has("first_active"):  # files of before have none, and go on with the longer buffer
+            self.first_active = saved.integer("first_active", low=1, high=self.n_features)
+        size = 0 if storage == "none" else self._size(dense=dense)
         if k > size:
             raise saved.error("n_buffered", f"is {k} where a buffer holds {size}")
         self.buffer = empty_buffer(0, self.n_targets, self.n_features, dense=dense)
