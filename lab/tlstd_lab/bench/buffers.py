@@ -1,4 +1,4 @@
-"""The row of the buffer's length: what it does to the cost, and what to the error."""
+"""Rows of the buffer's length: what it does to the cost, and what to the error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tlstd.streams.simulated import record
 from tlstd.types import FloatArray, IntArray, Transitions
 from tlstd_lab.bench import problems
 from tlstd_lab.bench.problems import whole
-from tlstd_lab.bench.row import Bench, Line
+from tlstd_lab.bench.row import Bench, Line, cost
 from tlstd_lab.bench.timing import Times, ratios
 
 LAMBDA = 1.0
@@ -70,6 +70,31 @@ def buffer(bench: Bench) -> list[Line]:
         Line("RMSE, default buffer", "a buffer of the rank", (errors[k] / errors[rank],), note=f"{errors[k]:.2f}"),
         Line("RMSE, default buffer", "the best factors", (errors[k] / best,), note=f"{errors[k]:.2f}, {best:.2f}"),
         Line("‖A − UΣVᵀ‖, default buffer", "the best factors", (distances[k],), note=f"k=r: {distances[rank]:.3f}"),
+    ]
+
+
+def many_active(bench: Bench) -> list[Line]:
+    """The default buffer with 128 active features, rank 40: time per step and memory against eight times the rank."""
+    active, rank, size = bench.size((128, 40, 320), (64, 25, 200))
+    stream = problems.scattered(100_000, bench.size(1_600, 420), active=active, seen=5_120)
+    lengths = [TLSTD(stream.n_features, rank, lambda_=0.9, buffer_size=given) for given in (None, size)]
+    sides, memory = [], []
+    for model in lengths:
+        model.update_many(stream[:1])
+        k = model.buffer_capacity
+        warm = whole(bench.size(640, 200), k)
+        model.update_many(stream[1 : warm - 1])
+        memory.append(1e-6 * model.nbytes)
+        model.update_many(stream[warm - 1 : warm])
+        part = stream[warm : warm + whole(bench.size(640, 200), k)]
+        sides.append(problems.many(f"t-LSTD, {active} active, buffer of {k}", model, part))
+    default, longer = bench.time(*sides)
+    held = (
+        f"{memory[0]:.3g} against {memory[1]:.3g} MB when full, {16e-6 * lengths[0].n_seen * rank:.2g} in the factors"
+    )
+    return [
+        cost(default, longer),
+        Line(f"{default.name}, memory", longer.name, (memory[0] / memory[1],), note=held),
     ]
 
 

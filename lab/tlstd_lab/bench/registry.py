@@ -32,6 +32,7 @@ PLACES: dict[str, str] = {
     "growth-active": "growth:active",
     "growth-samples": "growth:samples",
     "growth-buffer": "buffers:buffer",
+    "buffer-active": "buffers:many_active",
     "trade-off-car": "tradeoff:trade_off_car",
     "trade-off-energy": "tradeoff:trade_off_energy",
 }
