@@ -3,7 +3,5 @@
 from tlstd_lab.question import Question
 
 QUESTION = Question(
-    panels={
-        "buffer": "panel:Buffer",
-    },
+    panels={"buffer": "panel:Buffer"},
 )

@@ -3,11 +3,6 @@
 from tlstd_lab.question import Question, Task
 
 QUESTION = Question(
-    panels={
-        "cutoff-tiles": "panel:CutoffTiles",
-        "cutoff-rbf": "panel:CutoffRBF",
-    },
-    tasks={
-        "cutoff": Task("task:cutoffs"),
-    },
+    panels={"cutoff-tiles": "panel:CutoffTiles", "cutoff-rbf": "panel:CutoffRBF"},
+    tasks={"cutoff": Task("task:cutoffs")},
 )

@@ -3,8 +3,5 @@
 from tlstd_lab.question import Question, Task
 
 QUESTION = Question(
-    tasks={
-        "explore": Task("task:explore"),
-        "explore-truth": Task("task:truth"),
-    },
+    tasks={"explore": Task("task:explore"), "explore-truth": Task("task:truth")},
 )

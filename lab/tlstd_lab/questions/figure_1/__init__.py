@@ -4,8 +4,5 @@ from tlstd_lab.question import Question
 
 QUESTION = Question(
     part="Figures 1 to 3",
-    panels={
-        "1a": "panel:RankTiles",
-        "1b": "panel:RankRBF",
-    },
+    panels={"1a": "panel:RankTiles", "1b": "panel:RankRBF"},
 )

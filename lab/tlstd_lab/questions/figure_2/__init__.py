@@ -4,11 +4,6 @@ from tlstd_lab.question import Question, Task
 
 QUESTION = Question(
     part="Figures 1 to 3",
-    panels={
-        "2a": "panel_a:CarRBFSamples",
-        "2b": "panel_b:CarRBFTime",
-    },
-    tasks={
-        "budget": Task("task:anew"),
-    },
+    panels={"2a": "panel_a:CarRBFSamples", "2b": "panel_b:CarRBFTime"},
+    tasks={"budget": Task("task:anew")},
 )

@@ -14,7 +14,5 @@ QUESTION = Question(
         "A.7": "panel:PendulumTilings",
         "A.8": "panel:PendulumWidths",
     },
-    tasks={
-        "spectrum": Task("task:singular_values"),
-    },
+    tasks={"spectrum": Task("task:singular_values")},
 )

@@ -3,8 +3,5 @@
 from tlstd_lab.question import Question
 
 QUESTION = Question(
-    panels={
-        "open-tiles": "panel:OpenTiles",
-        "open-rbf": "panel:OpenRBF",
-    },
+    panels={"open-tiles": "panel:OpenTiles", "open-rbf": "panel:OpenRBF"},
 )

@@ -3,10 +3,6 @@
 from tlstd_lab.question import Question, Task
 
 QUESTION = Question(
-    panels={
-        "printed": "panel:Printed",
-    },
-    tasks={
-        "printed": Task("task:curve"),
-    },
+    panels={"printed": "panel:Printed"},
+    tasks={"printed": Task("task:curve")},
 )

@@ -3,10 +3,6 @@
 from tlstd_lab.question import Question, Task
 
 QUESTION = Question(
-    panels={
-        "reorientation": "panel:Reorientation",
-    },
-    tasks={
-        "reorientation": Task("task:distance"),
-    },
+    panels={"reorientation": "panel:Reorientation"},
+    tasks={"reorientation": Task("task:distance")},
 )

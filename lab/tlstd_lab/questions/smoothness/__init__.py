@@ -3,11 +3,6 @@
 from tlstd_lab.question import Question, Task
 
 QUESTION = Question(
-    panels={
-        "smoothness-car": "panel:SmoothnessCar",
-        "smoothness-energy": "panel:SmoothnessEnergy",
-    },
-    tasks={
-        "smoothness": Task("task:smoothness"),
-    },
+    panels={"smoothness-car": "panel:SmoothnessCar", "smoothness-energy": "panel:SmoothnessEnergy"},
+    tasks={"smoothness": Task("task:smoothness")},
 )

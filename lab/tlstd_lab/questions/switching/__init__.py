@@ -3,8 +3,5 @@
 from tlstd_lab.question import Question
 
 QUESTION = Question(
-    panels={
-        "bias": "panel:Bias",
-        "switch": "panel:Switch",
-    },
+    panels={"bias": "panel:Bias", "switch": "panel:Switch"},
 )

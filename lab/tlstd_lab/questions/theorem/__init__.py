@@ -3,13 +3,6 @@
 from tlstd_lab.question import Question, Task
 
 QUESTION = Question(
-    panels={
-        "theorem-bound": "panel:Bound",
-        "theorem-trade-off": "panel:TradeOff",
-    },
-    tasks={
-        "theorem": Task("task:cases"),
-        "trade-off": Task("task:trade_off"),
-        "vanishing": Task("task:vanishing"),
-    },
+    panels={"theorem-bound": "panel:Bound", "theorem-trade-off": "panel:TradeOff"},
+    tasks={"theorem": Task("task:cases"), "trade-off": Task("task:trade_off"), "vanishing": Task("task:vanishing")},
 )

@@ -3,11 +3,6 @@
 from tlstd_lab.question import Question, Task
 
 QUESTION = Question(
-    panels={
-        "tracking-rewards": "panel:Rewards",
-        "tracking-dynamics": "panel:Dynamics",
-    },
-    tasks={
-        "tracking": Task("task:tracking"),
-    },
+    panels={"tracking-rewards": "panel:Rewards", "tracking-dynamics": "panel:Dynamics"},
+    tasks={"tracking": Task("task:tracking")},
 )
