@@ -1,4 +1,4 @@
-"""What estimators share that move their weights step by step: a step size, and weights to start from."""
+"""Shared code of the step-size estimators: a step size, and weights to start from."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class CarRBFTime(Panel):
             Claim(
                 "2b-run-time",
                 "section 5, figure 2b",
-                "t-LSTD (r=100) needs about TD's CPU time for the same error: fewer samples make up for dearer ones.",
+                "t-LSTD (r=100) needs about TD's CPU time for the same error: fewer samples make up for costlier ones.",
                 self._run_time,
             ),
         )

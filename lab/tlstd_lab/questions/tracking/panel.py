@@ -158,7 +158,7 @@ class _Tracking(Panel):
 
 
 class Rewards(_Tracking):
-    """Steps left of the valley become dearer, the others free."""
+    """Steps left of the valley become more expensive, the others free."""
 
     name = "tracking-rewards"
     title = "Mountain Car, rewards change half-way"

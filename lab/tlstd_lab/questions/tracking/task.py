@@ -21,16 +21,16 @@ GRID, WIDTH = 16, 0.12
 """Of the RBFs: fewer than in the paper's figures, so that LSTD can be solved at many points."""
 
 
-class DearLeft(MountainCar):
+class ExpensiveLeft(MountainCar):
     """Mountain Car where a step costs 2 if it ends left of the valley and nothing elsewhere: about as much in all.
 
     Example
     -------
-    >>> DearLeft().step([[-0.9, 0.0], [0.0, 0.0]], [1, 1]).rewards
+    >>> ExpensiveLeft().step([[-0.9, 0.0], [0.0, 0.0]], [1, 1]).rewards
     array([-2.,  0.])
     """
 
-    name = "DearLeft"
+    name = "ExpensiveLeft"
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class DearLeft(MountainCar):
 
 CHANGES: dict[str, Callable[[], MountainCar]] = {
     "none": MountainCar,
-    "rewards": DearLeft,
+    "rewards": ExpensiveLeft,
     "dynamics": lambda: MountainCar(force=0.0005),
 }
 """What Mountain Car becomes. In the last the engine has half its force, and the car needs more swings."""
