@@ -38,7 +38,7 @@ class Forecasts(NamedTuple):
     @property
     def enough(self) -> bool:
         """Whether there are enough to choose by."""
-        return bool(self.sizes[2] >= FEWEST_EFFECTIVE and self.sizes[3] >= FEWEST_GROUPS)
+        return bool(self.sizes[0] > 0.0 and self.sizes[2] >= FEWEST_EFFECTIVE and self.sizes[3] >= FEWEST_GROUPS)
 
     def scores(self, target: int) -> tuple[FloatArray, FloatArray, float]:
         """Mean squared error of each dimension, its standard error over groups, and the mean square of the returns."""
@@ -100,6 +100,9 @@ class OldPart(NamedTuple):
         rows, k = shape if len(shape) == 2 else (0, 0)
         if rows > n:
             raise saved.error("right", f"has {rows} rows for {n} features")
+        forecasts = None
+        if n_forecasts and saved.part("forecasts").shape("solutions"):  # files of version 0.1 have none
+            forecasts = Forecasts.restored(saved.part("forecasts"), k, n_targets, n_forecasts)
         return cls(
             left=saved.floats("left", rows, k),
             right=saved.floats("right", rows, k, low=-2.0, high=2.0),
@@ -107,5 +110,5 @@ class OldPart(NamedTuple):
             b=saved.floats("b", rows, n_targets),
             square=saved.real("square", low=0.0, high=_LARGEST),
             constant=saved.floats("constant", rows, low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE),
-            forecasts=Forecasts.restored(saved.part("forecasts"), k, n_targets, n_forecasts) if n_forecasts else None,
+            forecasts=forecasts,
         )
