@@ -228,11 +228,11 @@ class KrylovLSTD(LinearEstimator):
 
 
 EXAMPLES: dict[str, Factory] = {
-    "KrylovLSTD": lambda n_features, **options: KrylovLSTD(n_features, lambda_=0.7, dimension=8, **options),
+    "KrylovLSTD": lambda n_features, **options: KrylovLSTD(n_features, lambda_=0.7, **options),
     "KrylovLSTD (stream)": lambda n_features, **options: KrylovLSTD(
         n_features, lambda_=0.7, dimension=8, reads="stream", **options
     ),
     "KrylovLSTD (max_samples)": lambda n_features, **options: KrylovLSTD(
-        n_features, lambda_=0.7, dimension=8, max_samples=32, **options
+        n_features, lambda_=0.7, max_samples=32, **options
     ),
 }

@@ -75,8 +75,10 @@ def choose_dimensions(operator: SampleOperator) -> tuple[DimensionChoice, ...]:
     samples = operator.samples
     if samples.old is not None and samples.old.forecasts is not None and samples.old.forecasts.enough:
         return _by_forecasts(samples.old.forecasts)
-    rewards, discounts, trace_discounts, rhos = samples.columns()
     fixed = fixed_dimension(samples.n_samples)
+    if not samples.n_kept:
+        return _undecided(fixed, operator.n_targets, "there are no samples")
+    rewards, discounts, trace_discounts, rhos = samples.columns()
     weights = None
     if operator.beta is not None:
         weights = (1.0 - operator.beta) ** np.arange(samples.n_kept - 1.0, -1.0, -1.0)
