@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import ilstd as kernels
 from tlstd.kernels.ilstd import PAGE
 from tlstd.kernels.sparse import picked_entries
+from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.batch import Batch, CSRArrays, entries, vector_arrays
 from tlstd.linalg.paged_columns import PagedColumns
 from tlstd.linalg.seen import SeenFeatures
@@ -215,10 +216,10 @@ class ILSTD(SteppingEstimator):
             return
         n_blocks = -(-max(n, capacity * 3 // 2) // PAGE)
         by_row, by_block = ("_w", "_scratch"), ("_mu", "_largest", "_z", "_tops", "_blocks", "_listed")
-        longer = {name: _longer(getattr(self, name), n_blocks * PAGE) for name in by_row}
-        longer |= {name: _longer(getattr(self, name), n_blocks) for name in by_block}
+        longer = {name: enlarged(getattr(self, name), n_blocks * PAGE) for name in by_row}
+        longer |= {name: enlarged(getattr(self, name), n_blocks) for name in by_block}
         self._history.grow(n_blocks * PAGE)
-        moved = np.append(self._moved, np.full(n_blocks * PAGE - self._moved.size, -kernels.RECENT))
+        moved = enlarged(self._moved, n_blocks * PAGE, fill=-kernels.RECENT)
         self.__dict__.update(longer, _moved=moved)
 
     def _mend(self) -> None:
@@ -300,13 +301,6 @@ class ILSTD(SteppingEstimator):
             raise saved.error("tops", "does not fit the trace")
         self._blocks[: blocks.size] = blocks
         self._n_blocks[0] = blocks.size
-
-
-def _longer(array: Array, length: int) -> Array:
-    """A copy with zeros appended along the first axis."""
-    longer = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
-    longer[: len(array)] = array
-    return cast(Array, longer)
 
 
 EXAMPLES: dict[str, Factory] = {

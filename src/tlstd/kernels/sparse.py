@@ -407,30 +407,8 @@ def combination_residuals(indptr, rows, vals, wanted, picked, M, scratch, out):
 
 
 @kernel
-def sort_in(j, picked, m, gram, on_U, on_E, on_Q):
-    """Write the coordinates of vector j on the m picked directions to ``on_Q[j]``; returns its squared residual."""
-    left = gram[j, j]
-    for c in range(on_U.shape[1]):
-        left -= on_U[j, c] * on_U[j, c]
-    for c in range(on_E.shape[1]):
-        left -= on_E[j, c] * on_E[j, c]
-    for a in range(m):
-        i = picked[a]
-        total = gram[i, j]
-        for c in range(on_U.shape[1]):
-            total -= on_U[i, c] * on_U[j, c]
-        for c in range(on_E.shape[1]):
-            total -= on_E[i, c] * on_E[j, c]
-        for b in range(a):
-            total -= on_Q[i, b] * on_Q[j, b]
-        on_Q[j, a] = total / on_Q[i, a]
-        left -= on_Q[j, a] * on_Q[j, a]
-    return left
-
-
-@kernel
 def project_on_picked(picked, products, u, e, on_U, on_E, on_Q, q):
-    """As :func:`sort_in`, for a vector with the given inner products with U, E and the picked vectors; into ``q``."""
+    """Coordinates ``q``, written, on the picked directions of a vector with these inner products with S_J, U and E."""
     for a in range(q.size):
         i = picked[a]
         total = products[a]
@@ -441,6 +419,23 @@ def project_on_picked(picked, products, u, e, on_U, on_E, on_Q, q):
         for b in range(a):
             total -= on_Q[i, b] * q[b]
         q[a] = total / on_Q[i, a]
+
+
+@kernel
+def sort_in(j, picked, m, gram, on_U, on_E, on_Q):
+    """Write the coordinates of vector j on the m picked directions to ``on_Q[j]``; returns its squared residual."""
+    products = np.empty(m)
+    for a in range(m):
+        products[a] = gram[picked[a], j]
+    project_on_picked(picked, products, on_U[j], on_E[j], on_U, on_E, on_Q, on_Q[j, :m])
+    left = gram[j, j]
+    for c in range(on_U.shape[1]):
+        left -= on_U[j, c] * on_U[j, c]
+    for c in range(on_E.shape[1]):
+        left -= on_E[j, c] * on_E[j, c]
+    for a in range(m):
+        left -= on_Q[j, a] * on_Q[j, a]
+    return left
 
 
 @kernel

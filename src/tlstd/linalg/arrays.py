@@ -8,22 +8,30 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-T = TypeVar("T", np.int64, np.float64)
+T = TypeVar("T", bound=np.generic)
 
 
 def enlarged(array: NDArray[T], *shape: int, fill: int = 0) -> NDArray[T]:
     """The array in the corner of one of at least this shape, ``fill`` elsewhere; itself if it is as large as that.
 
-    >>> enlarged(np.array([[1, 2], [3, 4]]), 1, 3)
-    array([[1, 2, 0],
-           [3, 4, 0]])
+    Further axes stay as they are.
+
+    >>> enlarged(np.array([[1, 2], [3, 4]]), 3)
+    array([[1, 2],
+           [3, 4],
+           [0, 0]])
     """
-    wanted = tuple(max(sizes) for sizes in zip(array.shape, shape, strict=True))
+    wanted = (*map(max, array.shape, shape), *array.shape[len(shape) :])
     if wanted == array.shape:
         return array
     larger = np.zeros(wanted, dtype=array.dtype) if fill == 0 else np.full(wanted, fill, dtype=array.dtype)
     larger[tuple(map(slice, array.shape))] = array
     return larger
+
+
+def with_room(array: NDArray[T], length: int) -> NDArray[T]:
+    """The array itself if it has ``length`` entries, otherwise one of at least half as many again as it has."""
+    return array if array.size >= length else enlarged(array, max(length, array.size * 3 // 2))
 
 
 def slices(n: int, size: int) -> Iterator[slice]:

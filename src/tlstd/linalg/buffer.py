@@ -90,7 +90,7 @@ class Buffer(ABC):
         self.left.widen(self.capacity)
         self.right.widen(self.capacity)
         decays, rhos = enlarged(self.decays, self.capacity), enlarged(self.rhos, self.capacity)
-        rewards = enlarged(self.rewards, self.capacity, self.rewards.shape[1])
+        rewards = enlarged(self.rewards, self.capacity)
         self.__dict__.update(decays=decays, rhos=rhos, rewards=rewards)
 
     def retract(self) -> None:

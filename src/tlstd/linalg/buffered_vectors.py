@@ -13,7 +13,7 @@ import numpy as np
 
 from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
-from tlstd.linalg.arrays import enlarged, slices
+from tlstd.linalg.arrays import enlarged, slices, with_room
 from tlstd.types import FloatArray, IntArray
 
 _LONGEST = 1e110
@@ -43,10 +43,8 @@ class SparseVectors:
 
     def reserve(self, nnz: int) -> None:
         """Make room for ``nnz`` further entries."""
-        needed = int(self.indptr[self.count]) + nnz
-        if needed > self.rows.size:
-            size = max(needed, 3 * self.rows.size // 2)
-            self.__dict__.update(rows=enlarged(self.rows, size), vals=enlarged(self.vals, size))
+        needed = self.nnz() + nnz
+        self.__dict__.update(rows=with_room(self.rows, needed), vals=with_room(self.vals, needed))
 
     def emptied(self) -> SparseVectors:
         """An empty block with the same memory; this one must not be used any more."""
@@ -258,7 +256,7 @@ class DenseVectors:
 
     def widen(self, capacity: int) -> None:
         """Make room for ``capacity`` vectors in all."""
-        matrix = enlarged(self.matrix, capacity, self.matrix.shape[1])
+        matrix = enlarged(self.matrix, capacity)
         self.__dict__.update(matrix=matrix, norms=enlarged(self.norms, capacity))
 
     def state(self) -> State:

@@ -9,6 +9,7 @@ from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
 from tlstd.linalg.arrays import slices
 from tlstd.linalg.basis import Basis
+from tlstd.linalg.qr import cholesky_qr, deviation
 from tlstd.linalg.svd import svd
 from tlstd.types import FloatArray
 
@@ -80,13 +81,12 @@ class TallFactor:
 
         From the Gram matrix ``G`` by Cholesky; a factor too far from orthonormal for that gets a Householder QR.
         """
-        identity = np.eye(self.n_columns)
-        if _deviation(G) < 0.5 / max(self.n_columns, 1):  # then no eigenvalue of G is below ½
-            R: FloatArray = scipy.linalg.cholesky(G, check_finite=False)
-            return R, scipy.linalg.solve_triangular(R, identity, check_finite=False)
+        triangles = cholesky_qr(G)
+        if triangles is not None:
+            return triangles
         Q, R = scipy.linalg.qr(self.matrix, mode="economic", check_finite=False)
         self.load(Q)
-        return R, identity
+        return R, np.eye(self.n_columns)
 
     def load(self, matrix: FloatArray) -> None:
         """Take over a matrix: a copy, or itself if it lies in memory row by row and without gaps."""
@@ -133,7 +133,7 @@ class Factors:
 
     def orthogonality_error(self) -> float:
         """max(max|UᵀU - I|, max|VᵀV - I|). O(n r²)."""
-        return max(_deviation(self.left.gram()), _deviation(self.right.gram()))
+        return max(deviation(self.left.gram()), deviation(self.right.gram()))
 
     def orthonormalise(self) -> list[tuple[FloatArray, FloatArray]]:
         """Restore orthonormal columns without changing the product U diag(sigma) Vᵀ, in place.
@@ -148,7 +148,7 @@ class Factors:
         changes: list[tuple[FloatArray, FloatArray]] = []
         for _ in range(3):
             G_left, G_right = self.left.gram(), self.right.gram()
-            if max(_deviation(G_left), _deviation(G_right)) <= ORTHOGONALITY:
+            if max(deviation(G_left), deviation(G_right)) <= ORTHOGONALITY:
                 break
             R_left, to_Q_left = self.left.triangle(G_left)
             R_right, to_Q_right = self.right.triangle(G_right)
@@ -179,9 +179,3 @@ class Factors:
         self.right.load(V)
         if not self.orthogonality_error() <= BROKEN:
             raise saved.error("U", "or V does not have orthonormal columns")
-
-
-def _deviation(G: FloatArray) -> float:
-    if not G.size:
-        return 0.0
-    return float(np.abs(G - np.eye(G.shape[0])).max())

@@ -8,12 +8,10 @@ features seen by now do.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
-from numpy.typing import NDArray
 
 from tlstd.kernels import sparse as kernels
+from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.basis import DEPENDENT, GRAM_RESOLUTION, VANISHING, Basis
 from tlstd.linalg.buffered_vectors import SparseVectors
 from tlstd.types import FloatArray, IntArray
@@ -50,16 +48,16 @@ class GrowingBasis:
                 self._sort_in(j, int(same_as[j]), gram, scratch)
             self.count = block.count
         k, m = self.count, self._n_picked
-        self._E = _enlarged(self._E, n, self._E.shape[1])
+        self._E = enlarged(self._E, n)
         coordinates = np.hstack([self._on_U[:k], self._on_Q[:k, :m], self._on_E[:k]]).T
         return Basis(self.U, block, self._picked[:m].copy(), coordinates, n, self._E)
 
     def _reserve(self, size: int) -> None:
         if size > self._picked.size:
-            self._picked = _enlarged(self._picked[:, None], size, 1)[:, 0]
-            self._on_U = _enlarged(self._on_U, size, self._on_U.shape[1])
-            self._on_Q = _enlarged(self._on_Q, size, size)
-            self._on_E = _enlarged(self._on_E, size, self._on_E.shape[1])
+            self._picked = enlarged(self._picked, size)
+            self._on_U = enlarged(self._on_U, size)
+            self._on_Q = enlarged(self._on_Q, size, size)
+            self._on_E = enlarged(self._on_E, size)
 
     def _sort_in(self, j: int, same_as: int, gram: FloatArray, scratch: FloatArray) -> None:
         block = self.block
@@ -102,7 +100,7 @@ class GrowingBasis:
             kernels.combination_residuals(*vectors, vector, self._picked[:m], on_S[:, None], scratch, residual)
             if residual[0] <= DEPENDENT:
                 return
-        self._E = _enlarged(self._E, self._n, self._E.shape[1])
+        self._E = enlarged(self._E, self._n)
         x = block.columns(vector, self._n)[:, 0]
         self._subtract(x, self._on_U[j], self._on_Q[j, :m], self._on_E[j])
         if np.sqrt(x @ x) <= DEPENDENT:
@@ -118,9 +116,9 @@ class GrowingBasis:
             u, q, e = (a + length * b for a, b in zip((u, q, e), again, strict=True))
             rest = float(np.sqrt(x @ x))
             n_rows, n_E = self._E.shape
-            self._E = _enlarged(self._E, n_rows, n_E + 1)
+            self._E = enlarged(self._E, n_rows, n_E + 1)
             self._E[: x.size, n_E] = x / rest
-            self._on_E = _enlarged(self._on_E, self._on_E.shape[0], n_E + 1)
+            self._on_E = enlarged(self._on_E, self._on_E.shape[0], n_E + 1)
             e = np.append(e, length * rest)
         self._on_U[j], self._on_Q[j, :m], self._on_E[j] = u, q, e
 
@@ -150,15 +148,3 @@ class GrowingBasis:
         on_S = q.copy()
         kernels.back_substitute(self._picked, self._on_Q, on_S)
         return on_S
-
-
-T = TypeVar("T", np.int64, np.float64)
-
-
-def _enlarged(array: NDArray[T], n_rows: int, n_columns: int) -> NDArray[T]:
-    """The array itself if it is as large as that, otherwise a larger copy, filled up with zeros."""
-    if array.shape[0] >= n_rows and array.shape[1] == n_columns:
-        return array
-    larger = np.zeros((max(n_rows, array.shape[0]), n_columns), dtype=array.dtype)
-    larger[: array.shape[0], : array.shape[1]] = array
-    return larger

@@ -6,6 +6,7 @@ import numpy as np
 
 from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
+from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.buffer import SparseBuffer
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.truncated_system import TruncatedSystem
@@ -111,6 +112,4 @@ class MovingWeights:
 
 def _longer(array: FloatArray, length: int) -> FloatArray:
     """A copy with rows of zeros appended, of at least ``length`` rows."""
-    longer = np.zeros((max(length, array.shape[0]), array.shape[1]))
-    longer[: array.shape[0]] = array
-    return longer
+    return np.array(enlarged(array, length))

@@ -9,6 +9,7 @@ import numpy as np
 from tlstd.container import Saved, State
 from tlstd.kernels import projected_stream as kernels
 from tlstd.kernels.krylov import trace_factors
+from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.sample_store import Chunk, Samples
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray
@@ -121,9 +122,8 @@ class ProjectedStream:
                 np.matmul(chunk.X[first_row:stop_row], self._table, out=G[: stop_row - first_row])
             return G
         if n > self._table.shape[0]:  # features that came later have rows of zeros
-            grown = np.zeros((max(n, self._table.shape[0] * 5 // 4 + 16), self._table.shape[1]))
-            grown[: self.n] = self._table[: self.n]
-            self._table = grown
+            size = max(n, self._table.shape[0] * 5 // 4 + 16)
+            self._table = enlarged(self.table, size)
         kernels.gather_rows(chunk.ptr, chunk.pos, chunk.val, first_row, stop_row, self._table, G)
         return G
 

@@ -45,13 +45,24 @@ def orthonormalised(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     >>> bool(np.abs(Q.T @ Q - np.eye(4)).max() < 1e-15), bool(np.abs(Q @ R - X).max() < 1e-15)
     (True, True)
     """
-    G = X.T @ X
-    if np.abs(G - np.eye(G.shape[0])).max(initial=0.0) < 0.5 / max(G.shape[0], 1):  # no eigenvalue of G is below ½
-        R: FloatArray = scipy.linalg.cholesky(G, check_finite=False)
-        Q: FloatArray = X @ solve_triangle(R, np.eye(R.shape[0]))
-        return Q, R
+    triangles = cholesky_qr(X.T @ X)
+    if triangles is not None:
+        return X @ triangles[1], triangles[0]
     Q, R = scipy.linalg.qr(X, mode="economic", check_finite=False)
     return Q, R
+
+
+def cholesky_qr(G: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """R and R⁻¹ of X = Q R from the Gram matrix G = XᵀX, or None if X is too far from orthonormal for that."""
+    if not deviation(G) < 0.5 / max(G.shape[0], 1):  # then no eigenvalue of G is below ½
+        return None
+    R: FloatArray = scipy.linalg.cholesky(G, check_finite=False)
+    return R, solve_triangle(R, np.eye(R.shape[0]))
+
+
+def deviation(G: FloatArray) -> float:
+    """max|G - I|: how far from orthonormal the columns are of which G is the Gram matrix."""
+    return float(np.abs(G - np.eye(G.shape[0])).max(initial=0.0))
 
 
 def _kept(R: FloatArray, smallest: float, most: int) -> int:

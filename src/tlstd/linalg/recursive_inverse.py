@@ -9,6 +9,7 @@ from numba.extending import get_cython_function_address
 
 from tlstd.container import Saved, State
 from tlstd.kernels import lstd as kernels
+from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.batch import CSRArrays
 from tlstd.linalg.svd import EPS, solve_truncated
 from tlstd.types import FloatArray, IntArray
@@ -82,8 +83,7 @@ class RecursiveInverse:
         A, P = self._A, self._P
         if n > A.shape[0]:
             size = n if self.n == 0 else max(n, self.n * 3 // 2)
-            A, P = np.zeros((size, size)), np.zeros((size, size))
-            A[: self.n, : self.n], P[: self.n, : self.n] = self.A, self.P
+            A, P = enlarged(self.A, size, size), enlarged(self.P, size, size)
         new = range(self.n, n)
         A[new, new] = self.initial_diagonal / scale
         P[new, new] = scale / self.initial_diagonal

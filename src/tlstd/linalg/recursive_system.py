@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tlstd.container import Saved, State
 from tlstd.kernels.sparse import picked_entries
+from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.batch import Batch, CSRArrays, entries, row_arrays
 from tlstd.linalg.full_system import check_memory
 from tlstd.linalg.recursive_inverse import RecursiveInverse
@@ -113,8 +114,7 @@ class RecursiveSystem:
         n = len(self.seen)
         if n > self.z.size:
             self.inverse.grow(n, self.scale)
-            b = np.concatenate([self.b, np.zeros((n - self.z.size, self.b.shape[1]))])
-            self.__dict__.update(b=b, z=np.concatenate([self.z, np.zeros(n - self.z.size)]))
+            self.__dict__.update(b=enlarged(self.b, n), z=enlarged(self.z, n))
 
     def mend(self) -> None:
         """Put everything in order after an interruption."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from tlstd.container import Saved, State
 from tlstd.kernels import ilstd as kernels
+from tlstd.linalg.arrays import enlarged, with_room
 from tlstd.types import FloatArray, IntArray
 
 
@@ -45,14 +46,14 @@ class StepHistory:
 
     def grow(self, n: int) -> None:
         """Make room for n columns."""
-        self.latest = np.append(self.latest, np.full(max(0, n - self.latest.size), -1))
+        self.latest = enlarged(self.latest, n, fill=-1)
 
     def make_room(self, n_entries: int, n_notes: int) -> None:
         """Make room for a further step with ``n_entries`` of x and ``n_notes`` notes."""
         n_steps, used = int(self.sizes[0]), int(self.starts[self.sizes[0]])
         needed = {"starts": n_steps + 2, "decays": n_steps + 2, "x_rows": used + n_entries, "x_vals": used + n_entries}
         needed |= dict.fromkeys(("earlier", "steps", "columns", "d_vals"), int(self.sizes[1]) + n_notes)
-        self.__dict__.update({name: _room(getattr(self, name), length) for name, length in needed.items()})
+        self.__dict__.update({name: with_room(getattr(self, name), length) for name, length in needed.items()})
 
     def state(self) -> State:
         """What :meth:`restore` takes: the lists of notes follow from their columns."""
@@ -93,12 +94,3 @@ class StepHistory:
         self.steps, self.columns, self.d_vals = steps.copy(), columns.copy(), d_vals.copy()
         self.earlier = np.zeros(columns.size, dtype=np.int64)
         kernels.link(self.arrays)
-
-
-def _room(array: Any, length: int) -> Any:
-    """The array, or a longer copy if it has less than ``length`` elements."""
-    if length <= array.size:
-        return array
-    longer = np.zeros(max(length, array.size * 3 // 2), dtype=array.dtype)
-    longer[: array.size] = array
-    return longer

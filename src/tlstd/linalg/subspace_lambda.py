@@ -68,7 +68,7 @@ class ProjectedEquations:
             rho = batch.rhos[0]
             trace = rho * buffer.left.first_vector(n)
             trace[: self.z.size] += rho * decays[0] * self.z  # Algorithm 1: z ← γλ z + x
-            b_and_first_trace = np.hstack([enlarged(self.b, n, self.b.shape[1]), trace[:, None]])
+            b_and_first_trace = np.hstack([enlarged(self.b, n), trace[:, None]])
             self.__dict__.update(_decays=decays, _b_and_first_trace=b_and_first_trace, _on_U=None)
         if first + decays.size > self._decays.size:
             self._decays = enlarged(self._decays, max(first + decays.size, buffer.capacity))
