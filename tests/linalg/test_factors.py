@@ -6,15 +6,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.linalg.test_basis import dense_block, orthonormal, random_S, sparse_block
 from tlstd.linalg.basis import Basis, dense_basis, sparse_basis
-from tlstd.linalg.factors import Factors, TallFactor
+from tlstd.linalg.factors import Factors, multiplied
 from tlstd.types import FloatArray
 
 
 def low_rank(U: FloatArray, sigma: FloatArray, V: FloatArray, rank: int | None = None) -> Factors:
     factors = Factors(rank or U.shape[1])
-    factors.left.load(U)
-    factors.right.load(V)
-    factors.sigma = sigma
+    factors.U, factors.sigma, factors.V = U.copy(), sigma, V.copy()
     return factors
 
 
@@ -130,36 +128,20 @@ class TestReplace:
         return dense_basis(U, dense_block(S), n, chunk=3)
 
 
-class TestTallFactor:
-    def test_rows_grow_with_zeros(self) -> None:
-        rng = np.random.default_rng(0)
-        factor = TallFactor(4)
-        factor.load(rng.standard_normal((5, 3)))
-        kept = factor.matrix.copy()
-        for n in (5, 6, 7, 30, 31):
-            block = sparse_block(np.zeros((n, 1)))
-            basis = Basis(factor.matrix, block, np.zeros(0, dtype=np.int64), np.zeros((3, 1)), n)
-            factor = factor.replaced(basis, np.eye(3))
-            assert factor.matrix.shape == (n, 3)
-            assert_array_equal(factor.matrix[:5], kept)
-            assert not factor.matrix[5:].any()
+def test_rows_grow_with_zeros() -> None:
+    U = np.random.default_rng(0).standard_normal((5, 3))
+    for n in (5, 6, 7, 30, 31):
+        basis = Basis(U, sparse_block(np.zeros((n, 1))), np.zeros(0, dtype=np.int64), np.zeros((3, 1)), n)
+        longer = multiplied(basis, np.eye(3))
+        assert longer.shape == (n, 3)
+        assert_array_equal(longer[:5], U)
+        assert not longer[5:].any()
 
-    def test_rows_left_over_from_a_larger_matrix_are_not_resurrected(self) -> None:
-        factor = TallFactor(2)
-        factor.load(np.ones((10, 2)))
-        factor.n_rows = 3
-        factor.load(np.ones((3, 1)))
-        block = sparse_block(np.zeros((8, 1)))
-        basis = Basis(factor.matrix, block, np.zeros(0, dtype=np.int64), np.zeros((1, 1)), 8)
-        factor = factor.replaced(basis, np.eye(1))
-        assert_array_equal(factor.matrix[:, 0], [1, 1, 1, 0, 0, 0, 0, 0])
 
-    @pytest.mark.parametrize("n", [0, 1, 2047, 2048, 2049, 5000])
-    def test_transform_in_slices(self, n: int) -> None:
-        rng = np.random.default_rng(n)
-        for r in (3, 1, 0):
-            factor, M = TallFactor(4), rng.standard_normal((r, r))
-            factor.load(rng.standard_normal((n, r)))
-            expected = factor.matrix @ M
-            factor.transform(M)
-            assert_allclose(factor.matrix, expected, atol=1e-13)
+@pytest.mark.parametrize("n", [0, 1, 511, 512, 513, 1300])
+def test_multiplied_in_slices(n: int) -> None:
+    rng = np.random.default_rng(n)
+    for r, c in ((3, 3), (3, 1), (1, 0), (0, 0)):
+        U, C = rng.standard_normal((n, r)), rng.standard_normal((r, c))
+        basis = Basis(U, sparse_block(np.zeros((n, 1))), np.zeros(0, dtype=np.int64), np.zeros((r, 1)), n)
+        assert_allclose(multiplied(basis, C), U @ C, atol=1e-13)

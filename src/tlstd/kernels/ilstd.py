@@ -388,6 +388,34 @@ def descend(w, residual, ids, count, matrix, history, gather, moved, now, moves,
 
 
 @kernel
+def _keep_history(history, matrix, gather, trace, n_before, n_seen, n_x, n_most, n):
+    """Get the history ready for a step with n_x entries of x and ``n_most`` notes; DONE, or what needs room first.
+
+    n rows, of which ``n_seen`` are in use now, ``n_before`` before the step.
+    """
+    z, _, blocks, n_blocks, _ = trace
+    sizes, starts, latest = history[0], history[1], history[5]
+    n_steps, n_old = sizes[0], starts[sizes[0]]
+    if (
+        n_steps + 1 >= starts.size
+        or max(n_old, PAGE * n_blocks[0]) + n_x > history[2].size
+        or sizes[1] + n_most > history[6].size
+    ):
+        return MORE_HISTORY
+    if n_steps > 1 and n_old + sizes[1] + n_x + n_most > n_seen * n_seen // PAGE:
+        count = (n + PAGE - 1) // PAGE
+        for j in range(n):
+            if latest[j] >= 0:
+                if min(matrix[3][0] + count, 1 + n * count) > matrix[0].shape[0]:
+                    return MORE_PAGES
+                catch_up(j, history, matrix, gather)
+        begin_history(history, z, blocks, n_blocks[0])
+    elif n_before <= SMALL:
+        begin_history(history, z, blocks, n_blocks[0])
+    return DONE
+
+
+@kernel
 def run(first, x, x_next, columns, n_coordinates, trace, residual, w, ids, matrix, history, moved, work, values):
     """iLSTD(λ) over transitions, in place: A += z dᵀ, μ += z (r - dᵀw), then :func:`descend`.
 
@@ -422,7 +450,6 @@ def run(first, x, x_next, columns, n_coordinates, trace, residual, w, ids, matri
     mu_bits, largest_bits = mu.view(np.int64), largest.view(np.int64)
     pages, table, peaks, counts = matrix
     (scratch, d_rows, d_vals), gather, moves, progress = work
-    sizes, starts, latest = history[0], history[1], history[5]
     count = (ids.size + PAGE - 1) // PAGE
     most_pages = 1 + ids.size * count
     for t in range(first, discounts.size):
@@ -435,22 +462,9 @@ def run(first, x, x_next, columns, n_coordinates, trace, residual, w, ids, matri
             n_seen = max(n_seen, n_rows[e] + 1)
         n_most = x_rows.size + n_rows.size
         if n_seen > SMALL:
-            n_steps, n_x = sizes[0], starts[sizes[0]]
-            if (
-                n_steps + 1 >= starts.size
-                or max(n_x, PAGE * n_blocks[0]) + x_rows.size > history[2].size
-                or sizes[1] + n_most > history[6].size
-            ):
-                return t, MORE_HISTORY
-            if n_steps > 1 and n_x + sizes[1] + x_rows.size + n_most > n_seen * n_seen // PAGE:
-                for j in range(ids.size):
-                    if latest[j] >= 0:
-                        if min(counts[0] + count, most_pages) > pages.shape[0]:
-                            return t, MORE_PAGES
-                        catch_up(j, history, matrix, gather)
-                begin_history(history, z, blocks, n_blocks[0])
-            elif progress[1] <= SMALL:
-                begin_history(history, z, blocks, n_blocks[0])
+            why = _keep_history(history, matrix, gather, trace, progress[1], n_seen, x_rows.size, n_most, ids.size)
+            if why != DONE:
+                return t, why
         if min(counts[0] + (n_most + n_coordinates) * count, most_pages) > pages.shape[0]:
             return t, MORE_PAGES
         progress[0] += 1

@@ -240,6 +240,20 @@ def recursive_rescale(A, P, b, factor, scale):
 
 
 @kernel
+def advance_full_trace(z, rows, vals, fade, rho, replacing):
+    """z ← fade z + ρ x (or its replacing form) over all entries, in place; subnormal numbers become 0."""
+    for i in range(z.size):
+        z[i] *= fade
+    for e in range(rows.size):
+        if replacing:
+            z[rows[e]] = 0.0
+        z[rows[e]] += rho * vals[e]
+    for i in range(z.size):
+        if abs(z[i]) < 1e-300:
+            z[i] = 0.0
+
+
+@kernel
 def recursive_run(gemv, x, x_next, columns, system, beta, replacing, limits, accuracy, values):
     """The recursion over transitions, in place, with the value of each x_next right after its step.
 
@@ -279,15 +293,7 @@ def recursive_run(gemv, x, x_next, columns, system, beta, replacing, limits, acc
     for t in range(discounts.size):
         x_rows, x_vals = x[1][x[0][t] : x[0][t + 1]], x[2][x[0][t] : x[0][t + 1]]
         n_rows, n_vals = x_next[1][x_next[0][t] : x_next[0][t + 1]], x_next[2][x_next[0][t] : x_next[0][t + 1]]
-        for i in range(n):
-            z[i] *= fades[t]
-        for e in range(x_rows.size):
-            if replacing:
-                z[x_rows[e]] = 0.0
-            z[x_rows[e]] += rhos[t] * x_vals[e]
-        for i in range(n):
-            if abs(z[i]) < 1e-300:
-                z[i] = 0.0
+        advance_full_trace(z, x_rows, x_vals, fades[t], rhos[t], replacing)
         n_d = difference(x_rows, x_vals, n_rows, n_vals, discounts[t], scratch, d_rows, d_vals)
         rows, vals = d_rows[:n_d], d_vals[:n_d]
         for e in range(n_d):
@@ -315,14 +321,21 @@ def recursive_run(gemv, x, x_next, columns, system, beta, replacing, limits, acc
                     w[c, i] += error * Pz[i]
             if n_w > 0 and not refine(gemv, A, P, b, w, rest, Pz, accuracy):
                 return t + 1, False
-            for c in range(m):
-                value = 0.0
-                for e in range(n_rows.size):
-                    row = n_rows[e]
-                    if row >= 0:
-                        value += n_vals[e] * (w[c, row] + np.dot(P[row, :n], rest[c]))
-                values[t, c] = value
+            refined_values(P, w, rest, n_rows, n_vals, values[t])
     return discounts.size, True
+
+
+@kernel
+def refined_values(P, w, rest, rows, vals, values):
+    """values[c] = xᵀ(w + P rest) of target c for a sparse x, without features that have no weight (row -1)."""
+    n = rest.shape[1]
+    for c in range(values.size):
+        value = 0.0
+        for e in range(rows.size):
+            row = rows[e]
+            if row >= 0:
+                value += vals[e] * (w[c, row] + np.dot(P[row, :n], rest[c]))
+        values[c] = value
 
 
 @kernel

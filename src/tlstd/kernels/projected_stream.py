@@ -109,6 +109,34 @@ def gather_rows(ptr, pos, val, first, stop, table, G):
 
 
 @kernel
+def times_left(left, trace, u):
+    """u = leftᵀ trace, written."""
+    for j in range(u.size):
+        u[j] = 0.0
+    for i in range(trace.size):
+        for j in range(u.size):
+            u[j] += left[i, j] * trace[i]
+
+
+@kernel
+def sherman_morrison(inverse, u, d, p, q):
+    """p = M⁻¹u and q = M⁻ᵀd, written; returns 1 + dᵀM⁻¹u."""
+    m = u.size
+    for j in range(m):
+        q[j] = 0.0
+    for i in range(m):
+        total = 0.0
+        for j in range(m):
+            total += inverse[i, j] * u[j]
+            q[j] += inverse[i, j] * d[i]
+        p[i] = total
+    denominator = 1.0
+    for j in range(m):
+        denominator += d[j] * p[j]
+    return denominator
+
+
+@kernel
 def follow(G, first_row, samples, rhos, start, stop, lambda_, growth, bases, system, state, values):
     """Add the samples from ``start`` to ``stop`` of a chunk, in place. Weights grow by a factor ``growth`` a sample.
 
@@ -134,28 +162,12 @@ def follow(G, first_row, samples, rhos, start, stop, lambda_, growth, bases, sys
         rho = 1.0 if rhos is None else rhos[t]
         for i in range(k):
             trace[i] = rho * (decay * trace[i] + G[a, i])
-        for j in range(m):
-            u[j] = 0.0
-        for i in range(k):
-            for j in range(m):
-                u[j] += left[i, j] * trace[i]
+        times_left(left, trace, u)
         for j in range(m):
             d[j] = G[a, first + j] - discount * G[b, first + j] if next_row[t] >= 0 else G[a, first + j]
             u[j] *= weight
         # (M + u dᵀ)⁻¹ = M⁻¹ - M⁻¹u dᵀM⁻¹ / (1 + dᵀM⁻¹u)
-        denominator = 0.0
-        if invertible:
-            for j in range(m):
-                q[j] = 0.0
-            for i in range(m):
-                total = 0.0
-                for j in range(m):
-                    total += inverse[i, j] * u[j]
-                    q[j] += inverse[i, j] * d[i]
-                p[i] = total
-            denominator = 1.0
-            for j in range(m):
-                denominator += d[j] * p[j]
+        denominator = sherman_morrison(inverse, u, d, p, q) if invertible else 0.0
         since += 1.0
         renew = since >= RENEWED * m or not abs(denominator) > SMALL_DENOMINATOR
         if renew and invertible:  # this solution stays if there is none afterwards

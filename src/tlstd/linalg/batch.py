@@ -154,6 +154,14 @@ def entries(csr: CSRArrays, picked: IntArray) -> IntArray:
     return out
 
 
+def packed(csr: CSRArrays, picked: IntArray) -> CSRArrays:
+    """The picked rows, one after the other, as CSR arrays of their own."""
+    size = n_entries(csr, picked)
+    indptr, indices, data = np.zeros(picked.size + 1, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size)
+    checks.copy_picked(*csr, picked, indptr, indices, data, 0)
+    return indptr, indices, data
+
+
 def n_entries(csr: CSRArrays, picked: IntArray) -> int:
     """Number of entries of the picked rows."""
     return int(checks.entries(csr[0], picked))

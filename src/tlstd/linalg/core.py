@@ -23,16 +23,11 @@ class Core:
     sigma: FloatArray
     Rt: FloatArray
     rank: int
-    weights: FloatArray
-    """(k,), of the buffered samples."""
-    decay: float
-    """Weight of what was before them."""
-    b_coefficients: FloatArray
-    """(k, m), of b - decay·b₀."""
-    z_coefficients: FloatArray
-    """(k, 1), of the last trace."""
-    projection: Projection | None
-    """The equations of another λ on the leading singular vectors."""
+    weights: FloatArray  # (k,), of the buffered samples
+    decay: float  # weight of what was before them
+    b_coefficients: FloatArray  # (k, m), of b - decay·b₀
+    z_coefficients: FloatArray  # (k, 1), of the last trace
+    projection: Projection | None  # the equations of another λ on the leading singular vectors
 
     def truncated(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """L, σ and R cut to the rank."""

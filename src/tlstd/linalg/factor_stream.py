@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tlstd.container import Saved, State
-from tlstd.linalg.batch import Batch, entries
+from tlstd.linalg.batch import Batch, packed, row_arrays
 from tlstd.linalg.projected_stream import ProjectedStream
 from tlstd.linalg.svd import svd
 from tlstd.linalg.threads import one_thread
@@ -75,8 +75,8 @@ class FactorStream:
             self._made = compressed, {n: now, n + len(part): after}  # whichever is counted in the end
             self.system.append(part)
             if values is not None and self.system.n_compressed != compressed:
-                last = part.part(len(part) - 1, len(part)).sparse()[2:]
-                values[stop - 1] = self.predict(entries(last[0], last[1]), _values(last[0], last[1]))
+                last, rows = part.part(len(part) - 1, len(part)).sparse()[2:]
+                values[stop - 1] = self.predict(*row_arrays(last, rows[0]))
             start = stop
         return start
 
@@ -136,8 +136,8 @@ class FactorStream:
     def _gathered(
         self, stream: ProjectedStream, csr: tuple[IntArray, IntArray, FloatArray], picked: IntArray
     ) -> FloatArray:
-        ptr = np.concatenate([[0], np.cumsum(csr[0][picked + 1] - csr[0][picked])])
-        return stream.coordinates_of(ptr, self.system.seen.find(entries(csr, picked)), _values(csr, picked))
+        ptr, ids, vals = packed(csr, picked)
+        return stream.coordinates_of(ptr, self.system.seen.find(ids), vals)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -178,11 +178,6 @@ class FactorStream:
             for i, stream in enumerate(streams):
                 stream.restore_system(saved.part(f"target_{i}"), system.n_samples)
             self._made = system.n_compressed, {system.n_samples: streams}
-
-
-def _values(csr: tuple[IntArray, IntArray, FloatArray], picked: IntArray) -> FloatArray:
-    """Values of the picked rows' entries, one row after the other."""
-    return np.concatenate([np.zeros(0), *(csr[2][csr[0][i] : csr[0][i + 1]] for i in picked)])
 
 
 def _finite(streams: tuple[ProjectedStream, ...]) -> tuple[ProjectedStream, ...]:

@@ -25,93 +25,19 @@ BROKEN = 1e-10
 """Deviation that no factor has that was saved by this library."""
 
 
-class TallFactor:
-    """An (n, r) matrix of orthonormal columns whose rows grow as features are seen.
+class Factors:
+    """U diag(sigma) Vᵀ of rank at most ``rank``; U and V (n, r) have a row for each feature seen at the last update.
 
-    It lies in memory row by row, without gaps: BLAS may add up in another order where rows are further apart, and
+    They lie in memory row by row, without gaps: BLAS may add up in another order where rows are further apart, and
     results would depend on more than the numbers (on whether the model was saved and loaded, for one).
     """
 
     def __init__(self, rank: int) -> None:
-        self.rank = rank  # r is at most this
-        self._array: FloatArray = np.zeros((0, 0))
-        self.n_rows = 0
-
-    @property
-    def n_columns(self) -> int:
-        """r."""
-        return int(self._array.shape[1])
-
-    @property
-    def matrix(self) -> FloatArray:
-        """The factor, (n, r); a view."""
-        return self._array[: self.n_rows]
-
-    def replaced(self, basis: Basis, C: FloatArray) -> TallFactor:
-        """The vectors with coordinates C (basis.size, c) in a basis of this factor and more, as a new one. O(n r c)."""
-        on_U, on_S, on_E = basis.split(C)
-        array, dense = np.zeros((basis.n, C.shape[1])), basis.block.dense_part(basis.picked, on_S)
-        for rows in slices(basis.n, _CHUNK):
-            old = self.matrix[rows]
-            np.matmul(old, on_U, out=array[rows][: old.shape[0]])
-            if dense is not None:
-                head, target = dense[0][rows], array[rows][: dense[0][rows].size]
-                kernels.add_outer(target, head, dense[1], target)
-            if on_E.shape[0]:
-                array[rows] += basis.E[rows] @ on_E
-        basis.block.add_sparse_to(array, basis.picked, on_S)
-        other = TallFactor(self.rank)
-        other.load(array)
-        return other
-
-    def transform(self, M: FloatArray) -> None:
-        """Multiply from the right by M (r, r), in place: no second tall matrix."""
-        buffer = np.empty((min(_CHUNK, self.n_rows), M.shape[1]))
-        for rows in slices(self.n_rows, _CHUNK):
-            part = self.matrix[rows]
-            part[:] = np.matmul(part, M, out=buffer[: part.shape[0]])
-
-    def gram(self) -> FloatArray:
-        """UᵀU."""
-        G: FloatArray = self.matrix.T @ self.matrix
-        return G
-
-    def triangle(self, G: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """R and M of a QR of this factor: it equals Q R, and this factor (as it is on return) times M is Q.
-
-        From the Gram matrix ``G`` by Cholesky; a factor too far from orthonormal for that gets a Householder QR.
-        """
-        triangles = cholesky_qr(G)
-        if triangles is not None:
-            return triangles
-        Q, R = scipy.linalg.qr(self.matrix, mode="economic", check_finite=False)
-        self.load(Q)
-        return R, np.eye(self.n_columns)
-
-    def load(self, matrix: FloatArray) -> None:
-        """Take over a matrix: a copy, or itself if it lies in memory row by row and without gaps."""
-        self._array = np.ascontiguousarray(matrix)
-        self.n_rows = matrix.shape[0]
-
-
-class Factors:
-    """U diag(sigma) Vᵀ of rank at most ``rank``."""
-
-    def __init__(self, rank: int) -> None:
         self.rank = rank
-        self.left, self.right = TallFactor(rank), TallFactor(rank)
+        self.U: FloatArray = np.zeros((0, 0))
         self.sigma: FloatArray = np.zeros(0)
-        self.orthogonality_bound = 0.0  # how far from orthonormal the factors may have become since that was measured
-
-    @property
-    def U(self) -> FloatArray:
-        """Left singular vectors, (n, r)."""
-        return self.left.matrix
-
-    @property
-    def V(self) -> FloatArray:
-        """Right singular vectors, (n, r)."""
-        return self.right.matrix
+        self.V: FloatArray = np.zeros((0, 0))
+        self.orthogonality_bound = 0.0  # how far from orthonormal they may have become since that was measured
 
     def replaced(
         self, left: Basis, L: FloatArray, sigma: FloatArray, right: Basis, R: FloatArray
@@ -121,19 +47,16 @@ class Factors:
         And what :meth:`orthonormalise` returned, if that was needed.
         """
         other = Factors(self.rank)
-        other.left, other.right = self.left.replaced(left, L), self.right.replaced(right, R)
-        other.sigma = sigma
-        other.orthogonality_bound = self.orthogonality_bound + max(
-            left.orthogonality_loss(L), right.orthogonality_loss(R)
-        )
-        if other.orthogonality_bound <= MAX_ORTHOGONALITY_BOUND:
-            return other, []
-        other.orthogonality_bound = 0.0
-        return other, other.orthonormalise()
+        other.U, other.sigma, other.V = multiplied(left, L), sigma, multiplied(right, R)
+        bound = self.orthogonality_bound + max(left.orthogonality_loss(L), right.orthogonality_loss(R))
+        if bound > MAX_ORTHOGONALITY_BOUND:
+            return other, other.orthonormalise()
+        other.orthogonality_bound = bound
+        return other, []
 
     def orthogonality_error(self) -> float:
         """max(max|UᵀU - I|, max|VᵀV - I|). O(n r²)."""
-        return max(deviation(self.left.gram()), deviation(self.right.gram()))
+        return max(deviation(self.U.T @ self.U), deviation(self.V.T @ self.V))
 
     def orthonormalise(self) -> list[tuple[FloatArray, FloatArray]]:
         """Restore orthonormal columns without changing the product U diag(sigma) Vᵀ, in place.
@@ -147,14 +70,14 @@ class Factors:
         """
         changes: list[tuple[FloatArray, FloatArray]] = []
         for _ in range(3):
-            G_left, G_right = self.left.gram(), self.right.gram()
+            G_left, G_right = self.U.T @ self.U, self.V.T @ self.V
             if max(deviation(G_left), deviation(G_right)) <= ORTHOGONALITY:
                 break
-            R_left, to_Q_left = self.left.triangle(G_left)
-            R_right, to_Q_right = self.right.triangle(G_right)
+            self.U, R_left, to_Q_left = _triangles(self.U, G_left)
+            self.V, R_right, to_Q_right = _triangles(self.V, G_right)
             L, self.sigma, Rt = svd((R_left * self.sigma) @ R_right.T)
-            self.left.transform(to_Q_left @ L)
-            self.right.transform(to_Q_right @ Rt.T)
+            _multiply(self.U, to_Q_left @ L)
+            _multiply(self.V, to_Q_right @ Rt.T)
             changes.append((L.T @ R_left, Rt @ R_right))
         return changes
 
@@ -173,9 +96,42 @@ class Factors:
         if not sigma.size <= U.shape[0] <= n:
             raise saved.error("U", f"has {U.shape[0]} rows, which does not go with {n} features seen")
         V = saved.floats("V", U.shape[0], sigma.size, low=-2.0, high=2.0)
-        self.sigma = sigma
         self.orthogonality_bound = saved.real("doubt", low=0.0, high=MAX_ORTHOGONALITY_BOUND)
-        self.left.load(U)
-        self.right.load(V)
+        self.U, self.sigma, self.V = np.ascontiguousarray(U), sigma, np.ascontiguousarray(V)
         if not self.orthogonality_error() <= BROKEN:
             raise saved.error("U", "or V does not have orthonormal columns")
+
+
+def multiplied(basis: Basis, C: FloatArray) -> FloatArray:
+    """The vectors (n, c) with coordinates C (basis.size, c), as :meth:`Basis.expand`, by slices of rows. O(n r c)."""
+    on_U, on_S, on_E = basis.split(C)
+    array, dense = np.zeros((basis.n, C.shape[1])), basis.block.dense_part(basis.picked, on_S)
+    for rows in slices(basis.n, _CHUNK):
+        old = basis.U[rows]
+        np.matmul(old, on_U, out=array[rows][: old.shape[0]])
+        if dense is not None:
+            head, target = dense[0][rows], array[rows][: dense[0][rows].size]
+            kernels.add_outer(target, head, dense[1], target)
+        if on_E.shape[0]:
+            array[rows] += basis.E[rows] @ on_E
+    basis.block.add_sparse_to(array, basis.picked, on_S)
+    return array
+
+
+def _multiply(U: FloatArray, M: FloatArray) -> None:
+    """U ← U M for a square M, in place: no second tall matrix."""
+    buffer = np.empty((min(_CHUNK, U.shape[0]), M.shape[1]))
+    for rows in slices(U.shape[0], _CHUNK):
+        U[rows] = np.matmul(U[rows], M, out=buffer[: U[rows].shape[0]])
+
+
+def _triangles(U: FloatArray, G: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """U′, R and M of a QR of U, with Gram matrix G: U = Q R and U′ M = Q.
+
+    By Cholesky, with U′ = U; a factor too far from orthonormal for that gets a Householder QR.
+    """
+    triangles = cholesky_qr(G)
+    if triangles is not None:
+        return U, *triangles
+    Q, R = scipy.linalg.qr(U, mode="economic", check_finite=False)
+    return np.ascontiguousarray(Q), R, np.eye(U.shape[1])

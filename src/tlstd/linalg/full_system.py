@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from math import isqrt, log, log1p
+from typing import NamedTuple
 
 import numpy as np
 
 from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
 from tlstd.kernels import lstd as kernels
+from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.batch import Batch, entries
 from tlstd.linalg.moments import Moments, ridge_diagonal
 from tlstd.linalg.seen import SeenFeatures
@@ -16,6 +18,37 @@ from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray
 
 _BLOCK = 128
+
+
+class WaitingSamples(NamedTuple):
+    """Dense samples that are to be added to A by one matrix product, Σ ω z dᵀ = Zᵀ D."""
+
+    Z: FloatArray
+    """(size, features), traces."""
+    D: FloatArray
+    """The same of ω (x - γx′)."""
+    n: int = 0
+
+    @classmethod
+    def room_for(cls, size: int, n_features: int) -> WaitingSamples:
+        """None, with room for ``size``."""
+        return cls(np.zeros((size, n_features)), np.zeros((size, n_features)))
+
+    def total(self) -> FloatArray:
+        """What they add to A."""
+        with one_thread(2.0 * self.Z.shape[1] ** 2 * self.n):
+            total: FloatArray = self.Z[: self.n].T @ self.D[: self.n]
+        return total
+
+    def restored(self, saved: Saved, n_samples: int) -> WaitingSamples:
+        """Those that were saved, of ``n_samples`` in all, in the room that there is."""
+        size, width = self.Z.shape
+        Z = saved.floats("Z", None, width)
+        D = saved.floats("D", Z.shape[0], width)
+        if Z.shape[0] > min(n_samples, max(size - 1, 0)):
+            raise saved.error("Z", f"has {Z.shape[0]} rows, too many to be waiting")
+        self.Z[: Z.shape[0]], self.D[: Z.shape[0]] = Z, D
+        return self._replace(n=Z.shape[0])
 
 
 class FullSystem:
@@ -44,6 +77,7 @@ class FullSystem:
         memory_limit: int,
         with_moments: bool = False,
     ) -> None:
+        self._options = {name: value for name, value in locals().items() if name != "self"}
         self.n_features, self.lambda_, self.beta, self.replacing = n_features, lambda_, beta, replacing
         self.memory_limit, self.with_moments = memory_limit, with_moments
         self.seen = SeenFeatures(n_features)
@@ -55,9 +89,7 @@ class FullSystem:
         self._active: IntArray = np.zeros(0, dtype=np.int64)
         self._scratch: FloatArray = np.zeros(0)
         self._is_dense: bool | None = None
-        self._Z: FloatArray = np.zeros((0, 0))
-        self._D: FloatArray = np.zeros((0, 0))
-        self._n_waiting = 0
+        self._waiting = WaitingSamples.room_for(0, 0)
         self._moments = {0: Moments()}  # by the number of samples: before and after what is being added
         # within one block forgetting must not span more than the 50 decades that ``scale`` is allowed
         self._block = _BLOCK if beta is None else max(1, int(min(_BLOCK, -50.0 * log(10.0) / log1p(-beta))))
@@ -81,7 +113,7 @@ class FullSystem:
     def A(self) -> FloatArray:
         """The stored matrix (n, n): A / scale. Not to be written to."""
         A = self._A[: self.n, : self.n]
-        return A + self._waiting() if self._n_waiting else A
+        return A + self._waiting.total() if self._waiting.n else A
 
     @property
     def b(self) -> FloatArray:
@@ -112,7 +144,7 @@ class FullSystem:
             if dense:
                 self.seen.insert(np.arange(self.n_features))
                 self._grow()
-                self._Z, self._D = np.zeros((self._block, self.n)), np.zeros((self._block, self.n))
+                self._waiting = WaitingSamples.room_for(self._block, self.n)
             self._is_dense = dense
         decays = batch.trace_discounts * self.lambda_
         for start in range(0, len(batch), self._block):
@@ -152,34 +184,30 @@ class FullSystem:
         X, X_next = batch.dense(self.seen.ids)
         start = 0
         while start < len(batch):
-            stop = min(len(batch), start + self._block - self._n_waiting)
+            Z, D, count = self._waiting
+            stop = min(len(batch), start + self._block - count)
             self._rescale(stop - start)
-            rows = slice(self._n_waiting, self._n_waiting + stop - start)
-            part = slice(start, stop)
+            Z, D, count = self._waiting
+            rows, part = slice(count, count + stop - start), slice(start, stop)
             z = self.z.copy()
-            kernels.traces(X[part], decays[part], batch.rhos[part], z, self._Z[rows])
+            kernels.traces(X[part], decays[part], batch.rhos[part], z, Z[rows])
             weights, scale = self._weights(stop - start)
-            self._D[rows] = weights[:, None] * (X[part] - batch.discounts[part, None] * X_next[part])
-            b = self._b + self._Z[rows].T @ (weights[:, None] * batch.rewards[part])
+            D[rows] = weights[:, None] * (X[part] - batch.discounts[part, None] * X_next[part])
+            b = self._b + Z[rows].T @ (weights[:, None] * batch.rewards[part])
             progress, scales = np.array([self.n_samples + stop - start, 0]), np.array([scale])
             self._follow_moments(batch.part(start, stop))
-            self.__dict__.update(z=z, _b=b, _n_waiting=rows.stop, _progress=progress, _scale=scales)
-            if self._n_waiting == self._block:
+            waiting = WaitingSamples(Z, D, rows.stop)
+            self.__dict__.update(z=z, _b=b, _waiting=waiting, _progress=progress, _scale=scales)
+            if rows.stop == self._block:
                 self._flush()
             start = stop
 
-    def _waiting(self) -> FloatArray:
-        """What the waiting dense samples add to A."""
-        with one_thread(2.0 * self.n**2 * self._n_waiting):
-            total: FloatArray = self._Z[: self._n_waiting].T @ self._D[: self._n_waiting]
-        return total
-
     def _flush(self) -> None:
         """Add the waiting samples. Reads do not: the state must not depend on when somebody looked."""
-        if self._n_waiting:
-            A = self._waiting()
+        if self._waiting.n:
+            A = self._waiting.total()
             A += self._A
-            self.__dict__.update(_A=A, _n_waiting=0)
+            self.__dict__.update(_A=A, _waiting=self._waiting._replace(n=0))
 
     def _append_sparse(self, batch: Batch, decays: FloatArray) -> None:
         x, rows, x_next, next_rows = batch.sparse()
@@ -192,17 +220,8 @@ class FullSystem:
         weights, scale = self._weights(len(batch))
         self._follow_moments(batch)
         kernels.accumulate_many(
-            x,
-            self.seen.find(ids),
-            rows,
-            x_next,
-            self.seen.find(next_ids),
-            next_rows,
-            batch.discounts,
-            decays,
-            batch.rhos,
-            batch.rewards,
-            weights,
+            *(x, self.seen.find(ids), rows, x_next, self.seen.find(next_ids), next_rows),
+            *(batch.discounts, decays, batch.rhos, batch.rewards, weights),
             (self._A, self._b, self.z, self._active, self.replacing, self._progress, self._scale, scale),
             (self._scratch, np.zeros(width, dtype=np.int64), np.zeros(width)),
         )
@@ -214,25 +233,15 @@ class FullSystem:
         size = n
         if capacity and not self._is_dense:
             size = max(n, min(capacity * 3 // 2, self.n_features, isqrt(self.memory_limit // 8)))
-        A, b = np.zeros((size, size)), np.zeros((size, self._b.shape[1]))
-        A[:capacity, :capacity], b[:capacity] = self._A, self._b
-        z = np.concatenate([self.z, np.zeros(size - self.z.size)])
-        active = np.concatenate([self._active, np.zeros(size - self._active.size, dtype=np.int64)])
+        A, b = enlarged(self._A, size, size), enlarged(self._b, size)
+        z, active = enlarged(self.z, size), enlarged(self._active, size)
         self.__dict__.update(_A=A, _b=b, z=z, _active=active, _scratch=np.zeros(size))
 
     def mend(self) -> None:
         """Put everything in order after an interruption."""
         self.seen.mend()
         if self.n_samples == 0:
-            self.__init__(  # type: ignore[misc]
-                self.n_features,
-                lambda_=self.lambda_,
-                beta=self.beta,
-                replacing=self.replacing,
-                n_targets=self._b.shape[1],
-                memory_limit=self.memory_limit,
-                with_moments=self.with_moments,
-            )
+            self.__dict__.update(type(self)(**self._options).__dict__)
         self._grow()
         self._scratch = np.zeros(self._scratch.size)
 
@@ -249,8 +258,8 @@ class FullSystem:
             "b": self.b,
             "z": self.z[: self.n],
             "active": self._active[: self._progress[1]],
-            "Z": self._Z[: self._n_waiting],
-            "D": self._D[: self._n_waiting],
+            "Z": self._waiting.Z[: self._waiting.n],
+            "D": self._waiting.D[: self._waiting.n],
         }
 
     def restore(self, saved: Saved) -> None:
@@ -268,7 +277,8 @@ class FullSystem:
         self._b = saved.floats("b", n, self._b.shape[1])
         self.z = saved.floats("z", n)
         self._restore_trace(saved)
-        self._restore_waiting(saved)
+        room = WaitingSamples.room_for(self._block if dense else 0, n if dense else 0)
+        self._waiting = room.restored(saved, self.n_samples)
         if self.with_moments:
             moments = Moments.restored(saved.part("moments"), self.n_features)
             if (self.seen.find(moments.constant_ids) < 0).any():
@@ -288,17 +298,6 @@ class FullSystem:
         self._active = np.zeros(self.n, dtype=np.int64)
         self._progress[1] = active.size
         self._active[: active.size] = active
-
-    def _restore_waiting(self, saved: Saved) -> None:
-        width = self.n if self._is_dense else 0
-        Z = saved.floats("Z", None, width)
-        D = saved.floats("D", Z.shape[0], width)
-        if Z.shape[0] > min(self.n_samples, self._block - 1 if self._is_dense else 0):
-            raise saved.error("Z", f"has {Z.shape[0]} rows, too many to be waiting")
-        self._n_waiting = Z.shape[0]
-        if self._is_dense:
-            self._Z, self._D = np.zeros((self._block, width)), np.zeros((self._block, width))
-            self._Z[: self._n_waiting], self._D[: self._n_waiting] = Z, D
 
 
 def check_memory(n: int, matrices: int, limit: int) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tlstd.container import Saved, State
 from tlstd.kernels.krylov import row_squares
-from tlstd.linalg.batch import Batch, entries
+from tlstd.linalg.batch import Batch, packed
 from tlstd.types import FloatArray, IntArray
 
 
@@ -53,7 +53,7 @@ class Moments(NamedTuple):
             ids, values = x[1][first][order].astype(np.int64), x[2][first][order]
             ids, values = ids[values != 0.0], values[values != 0.0]
         if ids.size:
-            found, of = entries(x, rows), np.concatenate([x[2][x[0][r] : x[0][r + 1]] for r in rows])
+            _, found, of = packed(x, rows)
             at = np.minimum(np.searchsorted(ids, found), ids.size - 1)
             equal = (ids[at] == found) & (values[at] == of)
             kept = np.bincount(at[equal], minlength=ids.size) == rows.size

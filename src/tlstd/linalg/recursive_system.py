@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.container import Saved, State
-from tlstd.kernels.sparse import picked_entries
 from tlstd.linalg.arrays import enlarged
-from tlstd.linalg.batch import Batch, CSRArrays, entries, row_arrays
+from tlstd.linalg.batch import Batch, CSRArrays, packed, row_arrays
 from tlstd.linalg.full_system import check_memory
 from tlstd.linalg.recursive_inverse import RecursiveInverse
 from tlstd.linalg.seen import SeenFeatures
@@ -34,6 +33,7 @@ class RecursiveSystem:
         memory_limit: int,
         initial_diagonal: float,
     ) -> None:
+        self._options = {name: value for name, value in locals().items() if name != "self"}
         self.n_features, self.lambda_, self.beta, self.replacing = n_features, lambda_, beta, replacing
         self.memory_limit = memory_limit
         self.seen = SeenFeatures(n_features)
@@ -81,12 +81,8 @@ class RecursiveSystem:
                 continue
             part = slice(start, start + min(n_known, max(1, _WORK // (10 + self.z.size) ** 2)))
             # copies, contiguous and writable, so that the kernel is compiled only once
-            columns = (
-                np.array(batch.rewards[part]),
-                np.array(batch.discounts[part]),
-                fades[part],
-                batch.rhos[part].copy(),
-            )
+            given = np.array(batch.rewards[part]), np.array(batch.discounts[part])
+            columns = *given, fades[part], batch.rhos[part].copy()
             done, solved = self.inverse.follow(
                 *(now, then, columns, self.b, self.z, self._scale),
                 beta=self.beta,
@@ -104,11 +100,8 @@ class RecursiveSystem:
         if picked.size == 1:
             ids, vals = row_arrays(csr, picked[0])
             return np.array([0, ids.size]), self.seen.find(ids), vals.copy()
-        ids = entries(csr, picked)
-        vals = np.empty(ids.size)
-        picked_entries(csr[0], csr[2], picked, vals)
-        counts = csr[0][picked + 1] - csr[0][picked]
-        return np.concatenate([[0], np.cumsum(counts)]), self.seen.find(ids), vals
+        indptr, ids, vals = packed(csr, picked)
+        return indptr, self.seen.find(ids), vals
 
     def _grow(self) -> None:
         n = len(self.seen)
@@ -120,15 +113,7 @@ class RecursiveSystem:
         """Put everything in order after an interruption."""
         self.seen.mend()
         if self.n_samples == 0:
-            self.__init__(  # type: ignore[misc]
-                self.n_features,
-                lambda_=self.lambda_,
-                beta=self.beta,
-                replacing=self.replacing,
-                n_targets=self.b.shape[1],
-                memory_limit=self.memory_limit,
-                initial_diagonal=self.inverse.initial_diagonal,
-            )
+            self.__dict__.update(type(self)(**self._options).__dict__)
         self._grow()
 
     def averaged(self) -> tuple[FloatArray, FloatArray]:
