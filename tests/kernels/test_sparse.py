@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from tlstd.kernels import sparse as kernels
+from tlstd.linalg.batch import gathered
 from tlstd.types import FloatArray, IntArray
 
 NASTY_IDS = {
@@ -88,12 +89,6 @@ class TestIds:
         assert_array_equal(rows_of(seen, given[:8]), [0, 1, 0, 2, 1, 3, 2, 2])
         assert kernels.insert_ids(seen, given, 8) == 8
         assert_array_equal(rows_of(seen, given[8:]), [-1, 3])
-
-    def test_picked_entries(self) -> None:
-        indptr, indices = np.array([0, 2, 2, 5]), np.array([1, 7, 2, 7, 9])
-        out = np.zeros(8, dtype=np.int64)
-        kernels.picked_entries(indptr, indices, np.array([2, 1, 0, 2]), out)
-        assert_array_equal(out, [2, 7, 9, 1, 7, 2, 7, 9])
 
 
 class Buffers:
@@ -217,32 +212,6 @@ class TestAppendTransitions:
 
 
 class TestTraces:
-    @pytest.mark.parametrize("limit", [np.inf, 5.0])
-    def test_bounds(self, limit: float) -> None:
-        rng = np.random.default_rng(0)
-        X = rng.standard_normal((20, 4)) * (rng.random((20, 4)) < 0.5)
-        picked, decays, rhos = rng.integers(0, 20, 50), rng.random(50), rng.uniform(0.0, 2.0, 50)
-        bound, expected, z = 0.7, -1, np.array([0.7, 0.0, 0.0, 0.0])
-        for t in range(50):
-            bound = rhos[t] * (decays[t] * bound + np.linalg.norm(X[picked[t]]))
-            z = rhos[t] * (decays[t] * z + X[picked[t]])
-            assert np.linalg.norm(z) <= bound * (1 + 1e-12)
-            if bound > limit:
-                expected = t
-                break
-        assert (expected == -1) == (limit == np.inf)
-        indptr, _, data = kernels.dense_to_csr(X, np.arange(20))
-        for step, value, _ in (
-            kernels.trace_bound_sparse(indptr, data, picked, decays, rhos, 0.7, limit),
-            kernels.trace_bound_dense(X, picked, decays, rhos, 0.7, limit),
-        ):
-            assert step == expected
-            assert_allclose(value, bound, rtol=1e-13)
-
-    def test_bound_of_nan_is_too_large(self) -> None:
-        X, one = np.array([[np.nan]]), np.ones(1)
-        assert kernels.trace_bound_dense(X, np.array([0]), one, one, 0.0, 1e100)[0] == 0
-
     @pytest.mark.parametrize("has_head", [False, True])
     @pytest.mark.parametrize("k", [0, 1, 2, 9])
     def test_chain(self, has_head: bool, k: int) -> None:
@@ -277,14 +246,6 @@ class TestProducts:
         for first, last in ((0, 0), (0, 1), (1, 5), (5, self.k)):
             kernels.gram((indptr, rows, vals), same_as, first, last, lists, G)
             assert_allclose(G[:last, :last], S[:last] @ S[:last].T, rtol=1e-13, atol=1e-14)
-
-    @pytest.mark.parametrize("size", [0, 4, 9])
-    def test_add_outer(self, size: int) -> None:
-        rng = np.random.default_rng(0)
-        X, vector, coefficients = rng.standard_normal((9, 3)), rng.standard_normal(size), rng.standard_normal(3)
-        out = np.full((9, 3), np.nan)
-        kernels.add_outer(X, vector, coefficients, out)
-        assert_allclose(out, X + np.outer(np.append(vector, np.zeros(9 - size)), coefficients), rtol=1e-15)
 
     @pytest.mark.parametrize("n_rows", [0, 4, 9])
     def test_dots(self, n_rows: int) -> None:
@@ -321,10 +282,8 @@ class TestProducts:
         assert_allclose(out[:10], S[picked] @ x, rtol=1e-13, atol=1e-14)
         assert (out[10:] == -1.0).all()
         assert (scratch == 0.0).all()
-        B, gathered = rng.standard_normal((self.n, 4)), np.ones(4)
-        kernels.gather(*with_unseen, B, 5, 3, gathered)
-        assert_allclose(gathered[:3], 1.0 + x[:5] @ B[:5, :3], rtol=1e-13, atol=1e-14)
-        assert gathered[3] == 1.0
+        B = rng.standard_normal((self.n, 4))
+        assert_allclose(gathered(*with_unseen, B[:5]), x[:5] @ B[:5], rtol=1e-13, atol=1e-14)
 
     @pytest.mark.parametrize("picked", [[], [0], [2, 0, 2, 1], [3]])
     def test_dense_to_csr(self, picked: list[int]) -> None:

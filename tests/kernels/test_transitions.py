@@ -114,8 +114,7 @@ def test_copies_and_counts() -> None:
     picked = np.array([3, 3, 0, 11, 7])
     X = sp.csr_array((csr[2], csr[1], csr[0]), shape=(12, 9))
     assert kernels.entries(csr[0], picked) == X[picked].nnz
-    assert kernels.longest(csr[0], picked) == np.diff(X[picked].indptr).max()
-    assert kernels.longest(csr[0], picked[:0]) == kernels.entries(csr[0], picked[:0]) == 0
+    assert kernels.entries(csr[0], picked[:0]) == 0
     indptr, ids, vals = np.zeros(11, dtype=np.int64), np.zeros(99, dtype=np.int64), np.zeros(99)
     kernels.copy_picked(*csr, picked, indptr, ids, vals, 0)
     kernels.copy_picked(*csr, picked[::-1].copy(), indptr, ids, vals, 5)
@@ -136,3 +135,31 @@ def test_follow_lengths() -> None:
     assert kernels.follow_lengths(lengths, decays, rhos, 4.0, 1e9) == (-1, 3.5, 4.0)  # 3, 4, 3.5
     assert kernels.follow_lengths(lengths, decays, rhos, 4.0, 3.9) == (1, 4.0, 4.0)
     assert kernels.follow_lengths(lengths, decays, np.array([1.0, np.nan, 1.0]), 4.0, 9.0)[0] == 1
+
+
+@pytest.mark.parametrize("limit", [np.inf, 5.0])
+def test_bounds_of_the_trace(limit: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 4)) * (rng.random((20, 4)) < 0.5)
+    rows, decays, rhos = rng.integers(0, 20, 50), rng.random(50), rng.uniform(0.0, 2.0, 50)
+    bound, expected, z = 0.7, -1, np.array([0.7, 0.0, 0.0, 0.0])
+    for t in range(50):
+        bound = rhos[t] * (decays[t] * bound + np.linalg.norm(X[rows[t]]))
+        z = rhos[t] * (decays[t] * z + X[rows[t]])
+        assert np.linalg.norm(z) <= bound * (1 + 1e-12)
+        if bound > limit:
+            expected = t
+            break
+    assert (expected == -1) == (limit == np.inf)
+    csr, sparse, dense = sp.csr_array(X), np.empty(50), np.empty(50)
+    kernels.sparse_lengths(csr.indptr.astype(np.int64), csr.data, rows, sparse)
+    kernels.dense_lengths(X, rows, dense)
+    assert_array_equal(sparse, dense)
+    step, value, _ = kernels.follow_lengths(dense, decays, rhos, 0.7, limit)
+    assert step == expected
+    assert abs(value - bound) <= 1e-13 * bound
+
+
+def test_bound_of_nan_is_too_large() -> None:
+    one = np.ones(1)
+    assert kernels.follow_lengths(np.array([np.nan]), one, one, 0.0, 1e100)[0] == 0

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.linalg.test_basis import dense_block, orthonormal, random_S, sparse_block
 from tlstd.linalg.basis import Basis, dense_basis, sparse_basis
-from tlstd.linalg.factors import Factors, multiplied
+from tlstd.linalg.factors import Factors
 from tlstd.types import FloatArray
 
 
@@ -132,16 +132,16 @@ def test_rows_grow_with_zeros() -> None:
     U = np.random.default_rng(0).standard_normal((5, 3))
     for n in (5, 6, 7, 30, 31):
         basis = Basis(U, sparse_block(np.zeros((n, 1))), np.zeros(0, dtype=np.int64), np.zeros((3, 1)), n)
-        longer = multiplied(basis, np.eye(3))
+        longer = basis.expand(np.eye(3))
         assert longer.shape == (n, 3)
         assert_array_equal(longer[:5], U)
         assert not longer[5:].any()
 
 
 @pytest.mark.parametrize("n", [0, 1, 511, 512, 513, 1300])
-def test_multiplied_in_slices(n: int) -> None:
+def test_expanded_in_slices(n: int) -> None:
     rng = np.random.default_rng(n)
     for r, c in ((3, 3), (3, 1), (1, 0), (0, 0)):
         U, C = rng.standard_normal((n, r)), rng.standard_normal((r, c))
         basis = Basis(U, sparse_block(np.zeros((n, 1))), np.zeros(0, dtype=np.int64), np.zeros((r, 1)), n)
-        assert_allclose(multiplied(basis, C), U @ C, atol=1e-13)
+        assert_allclose(basis.expand(C), U @ C, atol=1e-13)

@@ -16,9 +16,8 @@ from tlstd.estimators.step_sizes import Decay, StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import ilstd as kernels
 from tlstd.kernels.ilstd import PAGE
-from tlstd.kernels.sparse import picked_entries
 from tlstd.linalg.arrays import enlarged
-from tlstd.linalg.batch import Batch, CSRArrays, entries, vector_arrays
+from tlstd.linalg.batch import Batch, CSRArrays, packed, vector_arrays
 from tlstd.linalg.paged_columns import PagedColumns
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.step_history import StepHistory
@@ -191,17 +190,16 @@ class ILSTD(SteppingEstimator):
 
         Returns x and x_next in row coordinates, one vector per transition.
         """
-        x, picked, x_next, next_picked = batch.sparse()
-        ids, next_ids = entries(x, picked), entries(x_next, next_picked)
-        counts, next_counts = x[0][picked + 1] - x[0][picked], x_next[0][next_picked + 1] - x_next[0][next_picked]
+        x, rows, x_next, next_rows = batch.sparse()
+        (indptr, ids, values), (next_indptr, next_ids, next_values) = packed(x, rows), packed(x_next, next_rows)
         # step by step, so that rows, and with them the memory, do not depend on how the stream is cut
-        steps = np.concatenate([np.repeat(np.arange(len(batch)), c) for c in (counts, next_counts)])
+        steps = np.concatenate([np.repeat(np.arange(len(batch)), c) for c in (np.diff(indptr), np.diff(next_indptr))])
         in_order = np.concatenate([ids, next_ids])[np.argsort(steps, kind="stable")]
         self._A.check(self._seen.count_with(in_order))
         n_known = len(self._seen)
         self._seen.insert(in_order)
         self._grow()
-        in_rows = self._in_rows(x, picked, counts, ids), self._in_rows(x_next, next_picked, next_counts, next_ids)
+        in_rows = (indptr, self._seen.find(ids), values), (next_indptr, self._seen.find(next_ids), next_values)
         try:
             self._A.reserve(len(self._seen), *in_rows, *self._discounting(batch), self._trace(), self._work(*in_rows))
         except CapacityError:
@@ -229,12 +227,6 @@ class ILSTD(SteppingEstimator):
         self._A.mend()
         self._grow()
         self._scratch = np.zeros(self._scratch.size, dtype=np.int64)
-
-    def _in_rows(self, csr: CSRArrays, picked: IntArray, counts: IntArray, ids: IntArray) -> CSRArrays:
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        values = np.empty(ids.size)
-        picked_entries(csr[0], csr[2], picked, values)
-        return indptr, self._seen.find(ids), values
 
     def _discounting(self, batch: Batch) -> tuple[FloatArray, FloatArray, FloatArray]:
         """γ_{t+1}, γ_t λ and ρ_t: copies, contiguous and writable, so that the kernels are compiled only once."""

@@ -388,6 +388,14 @@ def descend(w, residual, ids, count, matrix, history, gather, moved, now, moves,
 
 
 @kernel
+def _rows_in_use(n, rows):
+    """The larger of n and one more than the largest row."""
+    for e in range(rows.size):
+        n = max(n, rows[e] + 1)
+    return n
+
+
+@kernel
 def _keep_history(history, matrix, gather, trace, n_before, n_seen, n_x, n_most, n):
     """Get the history ready for a step with n_x entries of x and ``n_most`` notes; DONE, or what needs room first.
 
@@ -455,11 +463,7 @@ def run(first, x, x_next, columns, n_coordinates, trace, residual, w, ids, matri
     for t in range(first, discounts.size):
         x_rows, x_vals = x[1][x[0][t] : x[0][t + 1]], x[2][x[0][t] : x[0][t + 1]]
         n_rows, n_vals = x_next[1][x_next[0][t] : x_next[0][t + 1]], x_next[2][x_next[0][t] : x_next[0][t + 1]]
-        n_seen = progress[1]
-        for e in range(x_rows.size):
-            n_seen = max(n_seen, x_rows[e] + 1)
-        for e in range(n_rows.size):
-            n_seen = max(n_seen, n_rows[e] + 1)
+        n_seen = _rows_in_use(_rows_in_use(progress[1], x_rows), n_rows)
         n_most = x_rows.size + n_rows.size
         if n_seen > SMALL:
             why = _keep_history(history, matrix, gather, trace, progress[1], n_seen, x_rows.size, n_most, ids.size)

@@ -153,10 +153,7 @@ def follow(G, first_row, samples, rhos, start, stop, lambda_, growth, bases, sys
     u, d, p, q, rest = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     work = np.empty((m, m))
     weight, since, invertible = numbers[0], numbers[1], numbers[2] == 1.0
-    ends = G.shape[0]
-    if values.size:
-        for t in range(start, stop):
-            ends -= int(next_row[t] < 0)
+    ends = G.shape[0] - ((next_row[start:stop] < 0).sum() if values.size else 0)
     for t in range(start, stop):
         a, b, discount, decay = row[t] - first_row, next_row[t] - first_row, discounts[t], trace_discounts[t] * lambda_
         rho = 1.0 if rhos is None else rhos[t]

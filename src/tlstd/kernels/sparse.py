@@ -196,40 +196,6 @@ def append_transitions(
 
 
 @kernel
-def trace_bound_sparse(indptr, data, picked, decays, rhos, bound, limit):
-    """Follow an upper bound of the trace's length over CSR rows.
-
-    Returns the index of the first transition at which it exceeds ``limit`` (-1 if none), the bound after the last, and
-    the highest on the way.
-    """
-    highest = bound
-    for t in range(picked.size):
-        total = 0.0
-        for e in range(indptr[picked[t]], indptr[picked[t] + 1]):
-            total += data[e] * data[e]
-        bound = rhos[t] * (decays[t] * bound + np.sqrt(total))
-        if not bound <= limit:
-            return t, bound, bound
-        highest = max(highest, bound)
-    return -1, bound, highest
-
-
-@kernel
-def trace_bound_dense(X, picked, decays, rhos, bound, limit):
-    """As :func:`trace_bound_sparse`, over rows of a dense matrix."""
-    highest = bound
-    for t in range(picked.size):
-        total = 0.0
-        for j in range(X.shape[1]):
-            total += X[picked[t], j] * X[picked[t], j]
-        bound = rhos[t] * (decays[t] * bound + np.sqrt(total))
-        if not bound <= limit:
-            return t, bound, bound
-        highest = max(highest, bound)
-    return -1, bound, highest
-
-
-@kernel
 def traces_from_features(decays, rhos, has_head, S):
     """Turn coordinates of the vectors s_j, rows of S (k, size), into those of the traces; in place.
 
@@ -333,13 +299,13 @@ def gram(vectors, same_as, first, last, lists, G):
 
 @kernel
 def dots(indptr, rows, vals, first, last, B, n_rows, n_cols, out):
-    """out[j] = s_jᵀ B[:n_rows, :n_cols] for the vectors ``first:last``; rows past ``n_rows`` count as zero."""
+    """out[j] = s_jᵀ B[:n_rows, :n_cols] for the vectors ``first:last``; rows of -1 or past ``n_rows`` count as zero."""
     for j in range(first, last):
         for c in range(n_cols):
             out[j, c] = 0.0
         for e in range(indptr[j], indptr[j + 1]):
             row, value = rows[e], vals[e]
-            if row < n_rows:
+            if 0 <= row < n_rows:
                 for c in range(n_cols):
                     out[j, c] += value * B[row, c]
 
@@ -352,15 +318,6 @@ def scatter(indptr, rows, vals, picked, M, n_cols, Y):
             row, value = rows[e], vals[e]
             for c in range(n_cols):
                 Y[row, c] += value * M[i, c]
-
-
-@kernel
-def add_outer(X, vector, coefficients, out):
-    """out = X + vector coefficientsᵀ, where the vector may have fewer entries than X has rows."""
-    for i in range(X.shape[0]):
-        value = vector[i] if i < vector.size else 0.0
-        for c in range(X.shape[1]):
-            out[i, c] = X[i, c] + value * coefficients[c]
 
 
 @kernel
@@ -456,16 +413,6 @@ def subtract_picked(picked, on_S, rows, out):
 
 
 @kernel
-def gather(x_rows, x_vals, B, n_rows, n_cols, out):
-    """out = Bᵀ x for a sparse x; rows of -1 or past ``n_rows`` are passed over."""
-    for e in range(x_rows.size):
-        row = x_rows[e]
-        if 0 <= row < n_rows:
-            for c in range(n_cols):
-                out[c] += x_vals[e] * B[row, c]
-
-
-@kernel
 def dense_to_csr(X, picked):
     """The non-zeros of the picked rows of a dense matrix, as CSR arrays."""
     count = 0
@@ -485,13 +432,3 @@ def dense_to_csr(X, picked):
                 end += 1
         indptr[t + 1] = end
     return indptr, indices, data
-
-
-@kernel
-def picked_entries(indptr, indices, picked, out):
-    """Write the column indices of the picked CSR rows to ``out``, one row after the other."""
-    count = 0
-    for i in picked:
-        for e in range(indptr[i], indptr[i + 1]):
-            out[count] = indices[e]
-            count += 1

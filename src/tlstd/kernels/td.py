@@ -318,7 +318,7 @@ def learn_one(
         vals[e] = x_vals[e]
         total += x_vals[e] * x_vals[e]
     decay = trace_discount * lambda_
-    longest = rho * (decay * bound[0] + np.sqrt(total))  # as in kernels.sparse.trace_bound_sparse
+    longest = rho * (decay * bound[0] + np.sqrt(total))  # as in kernels.transitions.follow_lengths
     if not longest <= _LONGEST:
         return False
     for e in range(next_ids.size):

@@ -77,8 +77,32 @@ def not_repeated(rows, next_rows, out):
 
 
 @kernel
+def sparse_lengths(indptr, data, rows, lengths):
+    """Write the lengths of the picked rows of a CSR matrix."""
+    for t in range(rows.size):
+        total = 0.0
+        for e in range(indptr[rows[t]], indptr[rows[t] + 1]):
+            total += data[e] * data[e]
+        lengths[t] = np.sqrt(total)
+
+
+@kernel
+def dense_lengths(X, rows, lengths):
+    """Write the lengths of the picked rows of a dense matrix."""
+    for t in range(rows.size):
+        total = 0.0
+        for j in range(X.shape[1]):
+            total += X[rows[t], j] * X[rows[t], j]
+        lengths[t] = np.sqrt(total)
+
+
+@kernel
 def follow_lengths(lengths, decays, rhos, bound, limit):
-    """Follow an upper bound of the trace's length, as in :func:`tlstd.kernels.sparse.trace_bound_sparse`."""
+    """Follow an upper bound of the trace's length, given those of the vectors x.
+
+    Returns the index of the first transition at which it exceeds ``limit`` (-1 if none), the bound after the last, and
+    the highest on the way.
+    """
     highest = bound
     for t in range(lengths.size):
         bound = rhos[t] * (decays[t] * bound + lengths[t])
@@ -86,15 +110,6 @@ def follow_lengths(lengths, decays, rhos, bound, limit):
             return t, bound, bound
         highest = max(highest, bound)
     return -1, bound, highest
-
-
-@kernel
-def longest(indptr, picked):
-    """Largest number of entries of the picked CSR rows."""
-    most = 0
-    for t in range(picked.size):
-        most = max(most, indptr[picked[t] + 1] - indptr[picked[t]])
-    return most
 
 
 @kernel

@@ -37,7 +37,7 @@ VANISHING = 2e-14
 DEPENDENT = 1e-13
 """Residual of a unit vector, measured directly, below which it is taken to lie in the span of the others."""
 
-_ROWS = 4096
+_ROWS, _CACHED = 4096, 512  # of tall arrays, at a time
 
 
 class Basis:
@@ -111,13 +111,14 @@ class Basis:
         return C[:r] - self._P_picked @ on_S, on_S, C[r + m :] - self._F_picked @ on_S
 
     def expand(self, C: FloatArray) -> FloatArray:
-        """The vectors (n, q) with coordinates C (size, q)."""
+        """The vectors (n, q) with coordinates C (size, q), by slices of rows. O(n size q)."""
         on_U, on_S, on_E = self.split(C)
-        Y: FloatArray = self.U @ on_U
-        if Y.shape[0] < self.n:
-            Y = np.vstack([Y, np.zeros((self.n - Y.shape[0], C.shape[1]))])
-        if on_E.shape[0]:
-            Y += self.E @ on_E
+        Y = np.zeros((self.n, C.shape[1]))
+        for rows in slices(self.n, _CACHED):
+            old = self.U[rows]
+            np.matmul(old, on_U, out=Y[rows][: old.shape[0]])
+            if on_E.shape[0]:
+                Y[rows] += self.E[rows] @ on_E
         if self.picked.size:
             self.block.add_to(Y, self.picked, on_S)
         return Y

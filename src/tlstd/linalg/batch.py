@@ -122,15 +122,13 @@ class Batch:
         ``lengths`` are those of the vectors x, if they are known.
         """
         decays = self.trace_discounts * lambda_
-        if lengths is not None:
-            return checks.follow_lengths(lengths, decays, self.rhos, bound, limit)  # type: ignore[no-any-return]
-        if isinstance(self.x, tuple):
-            return kernels.trace_bound_sparse(  # type: ignore[no-any-return]
-                self.x[0], self.x[2], self.rows, decays, self.rhos, bound, limit
-            )
-        return kernels.trace_bound_dense(  # type: ignore[no-any-return]
-            self.x, self.rows, decays, self.rhos, bound, limit
-        )
+        if lengths is None:
+            lengths = np.empty(len(self))
+            if isinstance(self.x, tuple):
+                checks.sparse_lengths(self.x[0], self.x[2], self.rows, lengths)
+            else:
+                checks.dense_lengths(self.x, self.rows, lengths)
+        return checks.follow_lengths(lengths, decays, self.rhos, bound, limit)  # type: ignore[no-any-return]
 
     def is_dense(self, n_features: int) -> bool:
         """Whether the first x has so many non-zeros that vectors are better kept as dense rows."""
@@ -139,7 +137,7 @@ class Batch:
     def most_active(self) -> int:
         """Largest number of non-zeros among the vectors x."""
         csr, rows, _, _ = self.sparse()
-        return int(checks.longest(csr[0], rows))
+        return int((csr[0][rows + 1] - csr[0][rows]).max(initial=0))
 
     def ids(self) -> IntArray:
         """Feature ids of all non-zeros of both sides, with repeats; those of terminal next rows do not count."""
@@ -149,9 +147,7 @@ class Batch:
 
 def entries(csr: CSRArrays, picked: IntArray) -> IntArray:
     """Column indices of the picked rows' entries, one row after the other."""
-    out = np.empty(n_entries(csr, picked), dtype=np.int64)
-    kernels.picked_entries(csr[0], csr[1], picked, out)
-    return out
+    return packed(csr, picked)[1]
 
 
 def packed(csr: CSRArrays, picked: IntArray) -> CSRArrays:
@@ -172,6 +168,13 @@ def row_arrays(csr: CSRArrays, row: int) -> tuple[IntArray, FloatArray]:
     indptr, indices, data = csr
     entries = slice(indptr[row], indptr[row + 1])
     return indices[entries], data[entries]
+
+
+def gathered(rows: IntArray, values: FloatArray, B: FloatArray) -> FloatArray:
+    """Bᵀx (m,) for one sparse x in rows of B (n, m); rows that it does not have, -1 among them, count as zero."""
+    out: FloatArray = np.empty((1, B.shape[1]))
+    kernels.dots(np.array([0, rows.size]), rows, values, 0, 1, B, B.shape[0], B.shape[1], out)
+    return out.ravel()
 
 
 def vector_arrays(x: Vector) -> tuple[IntArray, FloatArray]:

@@ -47,6 +47,7 @@ class Buffer(ABC):
         self.has_head = False
         self._count: IntArray = np.zeros(1, dtype=np.int64)
         self._kept_bases: tuple[Any, Any] = (None, None)  # from read to read
+        self._scratch: FloatArray = np.zeros(0)
 
     @property
     def count(self) -> int:
@@ -93,13 +94,10 @@ class Buffer(ABC):
         rewards = enlarged(self.rewards, self.capacity)
         self.__dict__.update(decays=decays, rhos=rhos, rewards=rewards)
 
-    def retract(self) -> None:
-        """Have one sample less; :meth:`mend` has to follow."""
-        self._count[0] -= 1
-
-    def mend(self) -> None:
-        """Put everything in order after an interruption; samples that were not counted are gone."""
-        self._kept_bases = None, None
+    def mend(self, count: int | None = None) -> None:
+        """Put everything in order, with the first ``count`` samples or all that were counted."""
+        self._count[0] = self.count if count is None else count
+        self._kept_bases, self._scratch = (None, None), np.zeros(self._scratch.size)
         self.left.mend(self.count)
         self.right.mend(self.count)
 
@@ -175,7 +173,6 @@ class SparseBuffer(Buffer):
     def __init__(self, capacity: int, n_targets: int) -> None:
         super().__init__(capacity, n_targets)
         self.left, self.right = SparseVectors(capacity), SparseVectors(capacity)
-        self._scratch: FloatArray = np.zeros(0)
 
     def scratch(self, n: int) -> FloatArray:
         """An array of at least n zeros; whoever uses it leaves zeros."""
@@ -198,11 +195,6 @@ class SparseBuffer(Buffer):
         )
         self.left.count += len(batch)
         self.right.count += len(batch)
-
-    def mend(self) -> None:
-        """Put everything in order after an interruption."""
-        super().mend()
-        self._scratch = np.zeros(self._scratch.size)
 
     def bases(self, U: FloatArray, V: FloatArray, n: int, *, last: bool) -> tuple[Basis, Basis]:
         """Through the Gram matrix; while the buffer fills, one vector after the other."""

@@ -14,6 +14,7 @@ import numpy as np
 from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
 from tlstd.linalg.arrays import enlarged, slices, with_room
+from tlstd.linalg.batch import gathered
 from tlstd.types import FloatArray, IntArray
 
 _LONGEST = 1e110
@@ -107,24 +108,13 @@ class SparseVectors:
 
     def add_to(self, Y: FloatArray, picked: IntArray, M: FloatArray) -> None:
         """Y += S[:, picked] M, in place."""
-        dense = self.dense_part(picked, M)
-        if dense is not None:
-            head, coefficients = dense
-            for rows in slices(head.size, 2048):
-                Y[rows] += np.multiply.outer(head[rows], coefficients)
-        self.add_sparse_to(Y, picked, M)
-
-    def dense_part(self, picked: IntArray, M: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """The head and its coefficients in S[:, picked] M, if it takes part."""
-        if self.head is None or not (picked == 0).any():
-            return None
-        coefficients: FloatArray = M[picked == 0].sum(axis=0)
-        return self.head, coefficients
-
-    def add_sparse_to(self, Y: FloatArray, picked: IntArray, M: FloatArray) -> None:
-        """As :meth:`add_to`, without the head."""
         if self.head is not None:
-            M, picked = M[picked != 0], picked[picked != 0]
+            is_head = picked == 0
+            if is_head.any():
+                coefficients = M[is_head].sum(axis=0)
+                for rows in slices(self.head.size, 2048):
+                    Y[rows] += np.multiply.outer(self.head[rows], coefficients)
+            M, picked = M[~is_head], picked[~is_head]
         kernels.scatter(self.indptr, self.rows, self.vals, picked, M, M.shape[1], Y)
 
     def columns(self, picked: IntArray, n: int) -> FloatArray:
@@ -138,9 +128,7 @@ class SparseVectors:
         out = np.zeros(picked.size)
         kernels.overlaps(self.indptr, self.rows, self.vals, picked, x_rows, x_vals, scratch, out)
         if self.head is not None:
-            first = np.zeros(1)
-            kernels.gather(x_rows, x_vals, self.head[:, None], self.head.size, 1, first)
-            out[picked == 0] = first
+            out[picked == 0] = gathered(x_rows, x_vals, self.head[:, None])
         return out
 
     def widen(self, capacity: int) -> None:
@@ -243,11 +231,6 @@ class DenseVectors:
     def add_to(self, Y: FloatArray, picked: IntArray, M: FloatArray) -> None:
         """Y += S[:, picked] M, in place."""
         Y += self.matrix[picked].T @ M
-
-    def dense_part(self, picked: IntArray, M: FloatArray) -> None:
-        """Everything is dense here; there is no part to treat apart."""
-
-    add_sparse_to = add_to
 
     def columns(self, picked: IntArray, n: int) -> FloatArray:
         """S[:, picked] as a (n, len(picked)) array."""

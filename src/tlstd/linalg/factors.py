@@ -6,7 +6,6 @@ import numpy as np
 import scipy.linalg
 
 from tlstd.container import Saved, State
-from tlstd.kernels import sparse as kernels
 from tlstd.linalg.arrays import slices
 from tlstd.linalg.basis import Basis
 from tlstd.linalg.qr import cholesky_qr, deviation
@@ -47,7 +46,7 @@ class Factors:
         And what :meth:`orthonormalise` returned, if that was needed.
         """
         other = Factors(self.rank)
-        other.U, other.sigma, other.V = multiplied(left, L), sigma, multiplied(right, R)
+        other.U, other.sigma, other.V = left.expand(L), sigma, right.expand(R)
         bound = self.orthogonality_bound + max(left.orthogonality_loss(L), right.orthogonality_loss(R))
         if bound > MAX_ORTHOGONALITY_BOUND:
             return other, other.orthonormalise()
@@ -100,22 +99,6 @@ class Factors:
         self.U, self.sigma, self.V = np.ascontiguousarray(U), sigma, np.ascontiguousarray(V)
         if not self.orthogonality_error() <= BROKEN:
             raise saved.error("U", "or V does not have orthonormal columns")
-
-
-def multiplied(basis: Basis, C: FloatArray) -> FloatArray:
-    """The vectors (n, c) with coordinates C (basis.size, c), as :meth:`Basis.expand`, by slices of rows. O(n r c)."""
-    on_U, on_S, on_E = basis.split(C)
-    array, dense = np.zeros((basis.n, C.shape[1])), basis.block.dense_part(basis.picked, on_S)
-    for rows in slices(basis.n, _CHUNK):
-        old = basis.U[rows]
-        np.matmul(old, on_U, out=array[rows][: old.shape[0]])
-        if dense is not None:
-            head, target = dense[0][rows], array[rows][: dense[0][rows].size]
-            kernels.add_outer(target, head, dense[1], target)
-        if on_E.shape[0]:
-            array[rows] += basis.E[rows] @ on_E
-    basis.block.add_sparse_to(array, basis.picked, on_S)
-    return array
 
 
 def _multiply(U: FloatArray, M: FloatArray) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tlstd.container import Saved, State
-from tlstd.kernels import sparse as kernels
 from tlstd.linalg.arrays import enlarged
+from tlstd.linalg.batch import gathered
 from tlstd.linalg.buffer import SparseBuffer
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.truncated_system import TruncatedSystem
@@ -37,14 +37,10 @@ class MovingWeights:
     def predict(self, ids: IntArray, values: FloatArray) -> FloatArray:
         """wᵀx for one sparse x, (m,). O(nnz (r + k))."""
         system, rows = self.system, self.system.seen.find(ids)
-        out = np.zeros(self.base.shape[1])
-        kernels.gather(rows, values, self.base, self.base.shape[0], self.base.shape[1], out)
+        out = gathered(rows, values, self.base)
         if self.on_left.shape[0] == 0:
             return out
-        V = system.factors.V
-        coordinates = np.zeros(V.shape[1])
-        kernels.gather(rows, values, V, V.shape[0], V.shape[1], coordinates)
-        out += coordinates @ self.on_V
+        out += gathered(rows, values, system.factors.V) @ self.on_V
         buffer = system.buffer
         if isinstance(buffer, SparseBuffer):
             every, scratch = np.arange(buffer.left.count), buffer.scratch(len(system.seen))

@@ -11,6 +11,7 @@ from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
 from tlstd.kernels import ilstd as kernels
 from tlstd.kernels.ilstd import PAGE
+from tlstd.linalg.arrays import enlarged
 from tlstd.types import FloatArray, IntArray
 
 _TABLE_ITEM = 4
@@ -64,9 +65,7 @@ class PagedColumns:
         capacity = self.table.shape[0]
         if n > capacity:
             size = max(n, min(capacity * 5 // 4, isqrt(self.memory_limit * PAGE // _TABLE_ITEM)))
-            table = np.zeros((size, _blocks(size)), dtype=np.int32)
-            table[:capacity, : self.table.shape[1]] = self.table
-            self.table = table
+            self.table = enlarged(self.table, size, _blocks(size))
 
     def reserve(self, n: int, *transitions: Any) -> None:
         """Reserve what transitions will add to; nothing has changed if :class:`CapacityError` is raised.
@@ -95,7 +94,7 @@ class PagedColumns:
             if not self.pages.flags.owndata:  # unpickled
                 self.pages = self.pages.copy()
             length = max(needed, len(self.pages) * 5 // 4)
-            self.peaks = np.append(self.peaks, np.zeros(max(0, length - self.peaks.size)))
+            self.peaks = enlarged(self.peaks, length)
             self.pages.resize((length, PAGE), refcheck=False)
 
     def mend(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from tlstd.container import Saved, State
 from tlstd.kernels import projected_stream as kernels
 from tlstd.kernels.krylov import trace_factors
+from tlstd.kernels.sparse import dots
 from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.sample_store import Chunk, Samples
 from tlstd.linalg.threads import one_thread
@@ -106,12 +107,8 @@ class ProjectedStream:
 
     def coordinates_of(self, ptr: IntArray, positions: IntArray, vals: FloatArray) -> FloatArray:
         """tableᵀx of the rows of a CSR matrix with positions of features, -1 for those that have none."""
-        known = (positions >= 0) & (positions < self.n)
-        G = np.zeros((ptr.size - 1, self._table.shape[1]))
-        if self.n:
-            kernels.gather_rows(
-                ptr, np.where(known, positions, 0), np.where(known, vals, 0.0), 0, ptr.size - 1, self._table, G
-            )
+        G = np.empty((ptr.size - 1, self._table.shape[1]))
+        dots(ptr, positions, vals, 0, ptr.size - 1, self._table, self.n, G.shape[1], G)
         return G
 
     def coordinates(self, chunk: Chunk, first_row: int, stop_row: int, n: int, spare: int = 0) -> FloatArray:

@@ -168,9 +168,8 @@ class RecursiveInverse:
             "healthy": self.healthy,
             "A": self.A,
             "P": self.P if self.healthy else np.zeros((0, 0)),
-            "capacity": self._A.shape[
-                0
-            ],  # the distance of rows in memory: BLAS may add up in an order that depends on it
+            # the distance of rows in memory: BLAS may add up in an order that depends on it
+            "capacity": self._A.shape[0],
         }
 
     def restore(self, saved: Saved, n: int) -> None:
@@ -180,5 +179,4 @@ class RecursiveInverse:
         size = n if self.healthy else 0
         A, P = saved.floats("A", n, n), saved.floats("P", size, size)
         capacity = saved.integer("capacity", low=n, high=max(n, n * 3 // 2))
-        self._A, self._P = np.zeros((capacity, capacity)), np.zeros((capacity, capacity))
-        self._A[:n, :n], self._P[:size, :size] = A, P
+        self._A, self._P = enlarged(A, capacity, capacity), enlarged(P, capacity, capacity)

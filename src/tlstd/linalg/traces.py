@@ -30,10 +30,8 @@ class AccumulatingTrace:
 
     may_be_dense: ClassVar[bool] = True
 
-    def __init__(self) -> None:
-        self.trace: FloatArray = np.zeros(0)
-        self.stamps: FloatArray = np.zeros(0)
-        self.clock: FloatArray = np.array([1.0, 1.0])
+    trace = stamps = np.zeros(0)
+    clock = np.ones(2)
 
     @property
     def arrays(self) -> tuple[bool, FloatArray, FloatArray, FloatArray]:
@@ -81,7 +79,9 @@ class ReplacingTrace(AccumulatingTrace):
     may_be_dense = False
 
     def __init__(self) -> None:
-        super().__init__()
+        self.trace: FloatArray = np.zeros(0)
+        self.stamps: FloatArray = np.zeros(0)
+        self.clock: FloatArray = np.array([1.0, 1.0])
         # what :meth:`mend` may have to go back to, and after how many samples it was that
         self._before: tuple[int, FloatArray, FloatArray, FloatArray] | None = None
 

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from tlstd.container import Saved, State
-from tlstd.kernels import sparse as kernels
-from tlstd.linalg.batch import Batch
+from tlstd.linalg.batch import Batch, gathered
 from tlstd.linalg.buffer import Buffer, SparseBuffer, empty_buffer
 from tlstd.linalg.core import Core, Solution, core_svd, sample_weights
 from tlstd.linalg.factors import Factors
@@ -154,14 +153,13 @@ class TruncatedSystem:
 
     def retract(self) -> None:
         """Take back the last sample, which came by :meth:`append_one`; in place."""
-        self.buffer.retract()
-        self.mend()
+        self.mend(self.buffer.count - 1)
 
-    def mend(self) -> None:
+    def mend(self, n_buffered: int | None = None) -> None:
         """Put everything in order after an interruption; samples that were not counted are gone."""
         self.__dict__.update(_core=None, _Utb=None)
         self.seen.mend()
-        self.buffer.mend()
+        self.buffer.mend(n_buffered)
         if self.equations is not None:
             self.equations.mend(self.buffer.count)
         if self.n_samples == 0:
@@ -236,12 +234,12 @@ class TruncatedSystem:
         """wᵀx for one sparse x, (m,), in O(nnz (r + k)), without forming w."""
         rows = self.seen.find(ids)
         V, right, buffer = self.factors.V, solution.right, self.buffer
-        out: FloatArray = _gathered(rows, values, V) @ solution.on_V
+        out: FloatArray = gathered(rows, values, V) @ solution.on_V
         if isinstance(buffer, SparseBuffer) and right.picked.size:
             scratch = buffer.scratch(len(self.seen))
             out += buffer.right.overlaps(right.picked, rows, values, scratch) @ solution.on_D
         if right.E.shape[1]:
-            out += _gathered(rows, values, right.E) @ solution.on_E
+            out += gathered(rows, values, right.E) @ solution.on_E
         return out
 
     # --- saving -----------------------------------------------------------------------------------------------------
@@ -290,10 +288,3 @@ class TruncatedSystem:
             raise saved.error("n_buffered", f"is {k} where a buffer holds {size}")
         self.buffer = empty_buffer(0, self.n_targets, self.n_features, dense=dense)
         self.buffer.restore(saved, k, size, n, has_trace=self.n_compressed > 0)
-
-
-def _gathered(rows: IntArray, values: FloatArray, B: FloatArray) -> FloatArray:
-    """Bᵀx for one sparse x; rows that B does not have count as zero."""
-    out = np.zeros(B.shape[1])
-    kernels.gather(rows, values, B, B.shape[0], B.shape[1], out)
-    return out
