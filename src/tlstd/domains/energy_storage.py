@@ -164,6 +164,36 @@ class EnergyStorage(Domain):
         self.discharge_efficiency = _efficiency(discharge_efficiency, "discharge_efficiency")
         ranges = _range(renewable, "renewable"), _range(price, "price"), _range(demand, "demand")
         self.period = parameters.integer("period", period)
+        dynamics = self._set_dynamics(renewable_step, price_walk, jump_probability, jump, demand_wave, demand_noise)
+        self.low = locked(np.array([0.0, *(float(low) for low, _ in ranges)]))
+        self.high = locked(np.array([float(self.capacity), *(float(high) for _, high in ranges)]))
+        self.action_bounds = (-float(self.max_flow), float(self.max_flow))
+        selling = self.discharge_efficiency * self.max_flow + min(self.high[1], self.high[3])
+        self.reward_bound = float(self.high[2] * max(selling, self.max_flow))
+        self.parameters: dict[str, Any] = {
+            "capacity": self.capacity,
+            "max_flow": self.max_flow,
+            "charge_efficiency": self.charge_efficiency,
+            "discharge_efficiency": self.discharge_efficiency,
+            "renewable": list(ranges[0]),
+            "price": list(ranges[1]),
+            "demand": list(ranges[2]),
+            "period": self.period,
+            **dynamics,
+        }
+        """The constructor's arguments, as JSON holds them."""
+        self._plant = locked(np.array([float(self.max_flow), self.charge_efficiency, self.discharge_efficiency]))
+
+    def _set_dynamics(
+        self,
+        renewable_step: int,
+        price_walk: tuple[float, int],
+        jump_probability: float,
+        jump: tuple[float, int],
+        demand_wave: tuple[float, float],
+        demand_noise: tuple[float, int],
+    ) -> dict[str, Any]:
+        """Check how renewable, price and demand move; returns these arguments as JSON holds them."""
         half = parameters.integer("renewable_step", renewable_step, low=0)
         self.renewable_noise = locked(np.full(2 * half + 1, 1.0 / (2 * half + 1)))
         """Probabilities of the renewable's moves −renewable_step, …, renewable_step."""
@@ -181,21 +211,12 @@ class EnergyStorage(Domain):
         wave = mean - amplitude * np.sin(2.0 * np.pi * np.arange(self.period) / self.period)
         self.demand_means: FloatArray = locked(np.rint(wave) + 0.0)
         """The demand at each phase without noise, (period,); before it is cut to its range."""
-
-        self.low = locked(np.array([0.0, *(float(low) for low, _ in ranges)]))
-        self.high = locked(np.array([float(self.capacity), *(float(high) for _, high in ranges)]))
-        self.action_bounds = (-float(self.max_flow), float(self.max_flow))
-        selling = self.discharge_efficiency * self.max_flow + min(self.high[1], self.high[3])
-        self.reward_bound = float(self.high[2] * max(selling, self.max_flow))
-        self.parameters: dict[str, Any] = {
-            "capacity": self.capacity,
-            "max_flow": self.max_flow,
-            "charge_efficiency": self.charge_efficiency,
-            "discharge_efficiency": self.discharge_efficiency,
-            "renewable": list(ranges[0]),
-            "price": list(ranges[1]),
-            "demand": list(ranges[2]),
-            "period": self.period,
+        self._noise = (
+            locked(_distribution(self.renewable_noise)),
+            locked(_distribution(self.price_noise)),
+            locked(_distribution(self.demand_noise)),
+        )
+        return {
             "renewable_step": half,
             "price_walk": [float(price_walk[0]), int(price_walk[1])],
             "jump_probability": jump_share,
@@ -203,13 +224,6 @@ class EnergyStorage(Domain):
             "demand_wave": [mean, amplitude],
             "demand_noise": [float(demand_noise[0]), int(demand_noise[1])],
         }
-        """The constructor's arguments, as JSON holds them."""
-        self._plant = locked(np.array([float(self.max_flow), self.charge_efficiency, self.discharge_efficiency]))
-        self._noise = (
-            locked(_distribution(self.renewable_noise)),
-            locked(_distribution(self.price_noise)),
-            locked(_distribution(self.demand_noise)),
-        )
 
     @property
     def table_shape(self) -> tuple[int, int, int, int, int]:

@@ -65,7 +65,8 @@ class Buffer(ABC):
         """
         if self.rhos.size < self.capacity:  # restored, with no room
             self._widen()
-        new = slice(self.count, self.count + len(batch))
+        first = self.count
+        new = slice(first, first + len(batch))
         self.decays[new], self.rhos[new], self.rewards[new] = decays, batch.rhos, batch.rewards
         self._append_vectors(batch, decays, seen, trace, undo_to)
 
@@ -116,19 +117,17 @@ class Buffer(ABC):
 
     def traces(self, left: Basis) -> FloatArray:
         """Coordinates (k, size) of the traces z₁, …, z_k in the basis of the left side."""
-        Z: FloatArray = self.left.norms[: self.count, None] * left.coordinates.T  # of z₁, x₂, …, x_k
-        kernels.traces_from_features(*self._recursion, Z)
+        k = self.count
+        Z: FloatArray = self.left.norms[:k, None] * left.coordinates.T  # of z₁, x₂, …, x_k
+        kernels.traces_from_features(self.decays[:k], self.rhos[:k], self.has_head, Z)
         return Z
 
     def on_vectors(self, on_traces: FloatArray) -> FloatArray:
         """Coefficients (k, m) on the left unit vectors from those on the traces, in place."""
-        kernels.traces_from_features_adjoint(*self._recursion, on_traces)
-        on_traces *= self.left.norms[: self.count, None]
+        k = self.count
+        kernels.traces_from_features_adjoint(self.decays[:k], self.rhos[:k], self.has_head, on_traces)
+        on_traces *= self.left.norms[:k, None]
         return on_traces
-
-    @property
-    def _recursion(self) -> tuple[FloatArray, FloatArray, bool]:
-        return self.decays[: self.count], self.rhos[: self.count], self.has_head
 
     @abstractmethod
     def should_switch(self, n_features: int) -> bool:

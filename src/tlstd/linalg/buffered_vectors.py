@@ -44,8 +44,9 @@ class SparseVectors:
 
     def reserve(self, nnz: int) -> None:
         """Make room for ``nnz`` further entries."""
-        needed = self.nnz() + nnz
-        self.__dict__.update(rows=with_room(self.rows, needed), vals=with_room(self.vals, needed))
+        needed = int(self.indptr[self.count]) + nnz
+        if needed > self.rows.size:
+            self.__dict__.update(rows=with_room(self.rows, needed), vals=with_room(self.vals, needed))
 
     def emptied(self) -> SparseVectors:
         """An empty block with the same memory; this one must not be used any more."""
