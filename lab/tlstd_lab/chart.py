@@ -24,6 +24,7 @@ COLOURS = {
     "LSTD": "#000000",
     "t-LSTD": "#D55E00",
     "ATD": "#CC79A7",
+    "Krylov LSTD": "#117733",
     "t-LSTD, then TD": "#009E73",
 }
 """By method: the palette of Okabe and Ito, which the colour-blind can tell apart."""

@@ -27,6 +27,7 @@ QUESTIONS: tuple[str, ...] = (
     "tracking",
     "cutoff",
     "smoothness",
+    "directions",
     "explorer",
 )
 """The folders in the paper's order, then what goes beyond it."""
