@@ -81,4 +81,4 @@ def shares(M: FloatArray, y: FloatArray, dimensions: list[int]) -> FloatArray:
     for r in dimensions:
         fit = np.linalg.lstsq(M[:, :r], y, rcond=1e-12)[0]
         found.append(1.0 - float(np.sum((y - M[:, :r] @ fit) ** 2) / np.sum(y**2)))
-    return np.round(np.maximum(found, 0.0), 12)
+    return np.array([round(max(share, 0.0), 12) for share in found])
