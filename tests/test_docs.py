@@ -97,7 +97,8 @@ def drawing_commands(image: str) -> list[str]:
     """The commands that can have drawn a figure."""
     for rule, command in DRAWN_BY.items():
         if found := re.fullmatch(rule, Path(image).stem):
-            return [found.expand(command)]
+            one = found.expand(command)
+            return [one, f"{one.partition('-')[0]} "]  # a panel, or all of its question
     modules = [path for path in (ROOT / "lab").rglob("*.py") if f'{Path(image).name}"' in path.read_text("utf-8")]
     return [f"uv run python -m {'.'.join(path.relative_to(ROOT / 'lab').with_suffix('').parts)}" for path in modules]
 
