@@ -12,7 +12,7 @@ from tlstd.linalg.krylov_choice import DimensionChoice, choose_dimensions
 from tlstd.linalg.krylov_stream import KrylovStream
 from tlstd.linalg.sample_operator import SampleOperator, with_ridge
 from tlstd.linalg.sample_store import Samples, SampleStore
-from tlstd.types import FloatArray, IntArray, Vector
+from tlstd.types import FloatArray, IntArray, SparseVector, Transition, Vector
 
 STREAM_SAMPLES = 8192
 """Samples that ``reads="stream"`` keeps by default."""
@@ -163,6 +163,13 @@ class KrylovLSTD(LinearEstimator):
         else:
             self._stream.append(batch)
 
+    def _learn_one(self, t: Transition) -> bool:
+        own, stream = self.__dict__, self._stream
+        if stream is None or type(t.reward) is not float or own["n_targets"] != 1 or t.x.size != own["n_features"]:
+            return False
+        own["_solved"] = own["_reading"] = None
+        return stream.append_one(t, own["_bound"])
+
     def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
         if self._stream is None:
             super()._learn_and_predict(batch, values)
@@ -210,6 +217,10 @@ class KrylovLSTD(LinearEstimator):
             return self._fixed
         dimensions = tuple(choice.dimension for choice in self.choices) or (0,) * self.n_targets
         return dimensions[0] if self.n_targets == 1 else dimensions
+
+    def _value(self, x: SparseVector) -> float | None:
+        stream, own = self._stream, self.__dict__
+        return None if stream is None or own["_solved"] is not None or own["n_targets"] != 1 else stream.value(x)
 
     def _predict_vector(self, x: Vector) -> FloatArray:
         if self._stream is None or self._solved is not None:

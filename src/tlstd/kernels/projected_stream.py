@@ -194,3 +194,45 @@ def follow(G, first_row, samples, rhos, start, stop, lambda_, growth, bases, sys
             values[t - start] = total
     numbers[0], numbers[1], numbers[2] = weight, since, 1.0 if invertible else 0.0
     numbers[3] += stop - start
+
+
+@kernel
+def follow_one(
+    ptr,
+    pos,
+    val,
+    row,
+    next_row,
+    reward,
+    discount,
+    trace_discount,
+    lambda_,
+    growth,
+    table,
+    left,
+    first,
+    M,
+    inverse,
+    c,
+    y,
+    trace,
+    numbers,
+):
+    """As :func:`follow`, for one sample with ratio 1 by its rows in a chunk; ``val`` is empty if all values are 1.
+
+    Returns False, with nothing changed, if the table has no rows for some features yet.
+    """
+    G = np.zeros((2, table.shape[1]))
+    for side in range(2):
+        r = row if side == 0 else next_row
+        for e in range(ptr[r] if r >= 0 else 0, ptr[r + 1] if r >= 0 else 0):
+            p = pos[e]
+            if p >= table.shape[0]:
+                return False
+            for j in range(table.shape[1]):
+                G[side, j] += table[p, j] if val.size == 0 else val[e] * table[p, j]
+    rows = np.zeros(1, dtype=np.int32), np.full(1, 1 if next_row >= 0 else -1, dtype=np.int32)
+    columns = np.full(1, discount), np.full(1, trace_discount), np.full(1, reward)
+    system, state = (M, inverse, c, y), (trace, numbers)
+    follow(G, 0, (*rows, *columns), None, 0, 1, lambda_, growth, (left, first), system, state, np.empty(0))
+    return True

@@ -50,20 +50,30 @@ def _row_of(index, key):
 
 
 @kernel
+def _place(index, key):
+    """Row + 1 of an id, 0 if it has none."""
+    table, slots, _, _ = index
+    return np.int64(table[np.uint64(key)] if table.size else slots[_slot(slots, key) + np.uint64(1)])
+
+
+@kernel
+def _room(index):
+    """How many features there may be before the index has to be made larger."""
+    table, slots, ids, _ = index
+    return ids.size if table.size else min(ids.size, slots.size // 4)
+
+
+@kernel
 def insert_ids(index, new_ids, first):
     """Give a row to each of ``new_ids`` from ``first`` on that has none, in order; in place.
 
     Returns the place of the first for which there is no room, their number if there is none.
     """
-    table, slots, ids, counter = index
-    room = ids.size if table.size else min(ids.size, slots.size // 4)
+    counter, room = index[3], _room(index)
     for i in range(first, new_ids.size):
-        key = new_ids[i]
-        if counter[0] >= room:
-            known = table[np.uint64(key)] if table.size else slots[_slot(slots, key) + np.uint64(1)]
-            if known == 0:
-                return i
-        _row_of(index, key)
+        if counter[0] >= room and _place(index, new_ids[i]) == 0:
+            return i
+        _row_of(index, new_ids[i])
     return new_ids.size
 
 
@@ -193,6 +203,112 @@ def append_transitions(
         r_norms[i] = _normalise(r_vals, r_indptr[i], out)
     if replacing and first > 0:
         n_buffered[0] = first + x_picked.size
+
+
+@kernel
+def append_sample(
+    x_ids,
+    x_vals,
+    next_ids,
+    next_vals,
+    table,
+    slots,
+    ids,
+    counter,
+    ptr,
+    pos,
+    val,
+    row,
+    next_row,
+    rewards,
+    discounts,
+    trace_discounts,
+    at,
+    reward,
+    discount,
+    trace_discount,
+    rho,
+    lambda_,
+    bound,
+    limit,
+):
+    """Write one sample, the one with the number ``at``, to a chunk of a ``SampleStore``, in place, if there is room.
+
+    The rows are ``ptr``, ``pos`` and ``val``, which is empty while all values are 1. As in ``SampleStore.append``, x is
+    stored only if it is not the next row of the sample before, and x_next only if the discount is not 0.
+
+    Returns the bound of the trace's length after this sample, whose bound was ``bound`` before, and the two rows.
+    Instead of the bound -1.0, with nothing changed, if it would exceed ``limit``, if there is no room, or if there are
+    values other than 1 without a place for them.
+    """
+    index = table, slots, ids, counter
+    n, n_next, total, ones = x_ids.size, 0 if discount == 0.0 else next_ids.size, 0.0, True
+    for e in range(n):
+        total += x_vals[e] * x_vals[e]
+        ones &= x_vals[e] == 1.0
+    for e in range(n_next):
+        ones &= next_vals[e] == 1.0
+    longest = rho * (trace_discount * lambda_ * bound + np.sqrt(total))  # as in kernels.transitions.follow_lengths
+    n_rows = 1 + max(row[at - 1], next_row[at - 1])
+    last, end = next_row[at - 1], ptr[n_rows]
+    same = last >= 0 and ptr[last + 1] - ptr[last] == n
+    if same:
+        for e in range(n):
+            there = ptr[last] + e
+            same &= ids[pos[there]] == x_ids[e] and (1.0 if val.size == 0 else val[there]) == x_vals[e]
+    n_entries = n_next if same else n + n_next
+    length = min(row.size, next_row.size, rewards.shape[0], discounts.size, trace_discounts.size)
+    has_room = at < length and n_rows + 2 < ptr.size and end + n_entries <= pos.size
+    has_room &= ones if val.size == 0 else end + n_entries <= val.size
+    room = _room(index)
+    if counter[0] + n_entries > room:  # unless most of them are known
+        for e in range(0 if same else n):
+            room -= int(_place(index, x_ids[e]) == 0)
+        for e in range(n_next):
+            room -= int(_place(index, next_ids[e]) == 0)
+        has_room &= counter[0] <= room
+    if not (has_room and longest <= limit):
+        return -1.0, -1, -1
+    if not same:
+        last = n_rows
+        for e in range(n):
+            pos[end] = _row_of(index, x_ids[e])
+            if val.size:
+                val[end] = x_vals[e]
+            end += 1
+        n_rows += 1
+        ptr[n_rows] = end
+    row[at], next_row[at] = last, -1
+    if discount != 0.0:
+        next_row[at] = n_rows
+        for e in range(n_next):
+            pos[end] = _row_of(index, next_ids[e])
+            if val.size:
+                val[end] = next_vals[e]
+            end += 1
+        ptr[n_rows + 1] = end
+    rewards[at, 0], discounts[at], trace_discounts[at] = reward, discount, trace_discount
+    return longest, row[at], next_row[at]
+
+
+@kernel
+def projected_value(ids, vals, places, hashed, n, table, first, y):
+    """xᵀR y of a sparse vector, R columns of ``table`` (n, k) from ``first`` on; the sums are BLAS' own, as NumPy's.
+
+    ``places`` is the table or the slots of the index.
+    """
+    R, known, count = np.empty((ids.size, y.size)), np.empty(ids.size), 0
+    for e in range(ids.size):
+        at = _slot(places, ids[e]) + np.uint64(1) if hashed else np.uint64(ids[e])
+        row = np.int64(places[at]) - 1
+        if 0 <= row < n:
+            for j in range(y.size):
+                R[count, j] = table[row, first + j]
+            known[count] = vals[e]
+            count += 1
+    if count == 1:
+        return known[0] * np.dot(R[0], y)
+    return np.dot(known[:count], np.dot(R[:count], y))
 
 
 @kernel

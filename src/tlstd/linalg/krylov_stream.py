@@ -14,7 +14,7 @@ from tlstd.linalg.projected_stream import ProjectedStream, projected_trace
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_store import Samples, SampleStore
 from tlstd.linalg.threads import one_thread
-from tlstd.types import FloatArray, IntArray
+from tlstd.types import FloatArray, IntArray, SparseVector, Transition
 
 GROWTH = 1.0 / 3.0
 """Bases are made anew whenever there are this share of samples more than when they were made."""
@@ -86,6 +86,26 @@ class KrylovStream:
                 last = self._next_rows(part, np.array([len(part) - 1]))
                 values[stop - 1] = [p.coordinates_of(*last)[0, : p.dimension] @ p.y for p in self._made[1]]
             start = stop
+
+    def append_one(self, t: Transition, bound: FloatArray) -> bool:
+        """Store and follow one transition by a compiled call each; False, with nothing changed, if that cannot be."""
+        samples, (_, streams) = self.store.samples, self._made
+        n = samples.n_samples
+        if len(streams) != 1 or streams[0].n_samples != n or n + 1 >= self.next_refresh:
+            return False
+        stored = self.store.append_one(t, bound)
+        if stored is None:
+            return False
+        if not streams[0].follow_one(samples.chunks[-1], *stored, t, self.store.lambda_):
+            self.catch_up()
+        return True
+
+    def value(self, x: SparseVector) -> float | None:
+        """As :meth:`predict`, of one target, by one compiled call; None if something has to be done before."""
+        samples, (_, streams) = self.store.samples, self._made
+        if len(streams) != 1 or not streams[0].n_samples == samples.n_samples < self.next_refresh:
+            return None
+        return streams[0].value_of(x, self.store.index)
 
     def catch_up(self) -> None:
         """Follow what is in the store, if an append was interrupted, and refresh if it is time."""

@@ -9,11 +9,12 @@ import numpy as np
 from tlstd.container import Saved, State
 from tlstd.kernels import projected_stream as kernels
 from tlstd.kernels.krylov import trace_factors
-from tlstd.kernels.sparse import dots
+from tlstd.kernels.sparse import dots, projected_value
 from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.sample_store import Chunk, Samples
+from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.threads import one_thread
-from tlstd.types import FloatArray, IntArray
+from tlstd.types import FloatArray, IntArray, SparseVector, Transition
 
 _NEGLIGIBLE = 1e-40  # what is on a trace below this share of the largest
 _MOST_WEIGHT = 1e50  # of a sample, before all is scaled down
@@ -105,6 +106,13 @@ class ProjectedStream:
         known = (positions >= 0) & (positions < self.n)
         return float(vals[known] @ (self.right[positions[known]] @ self.y))
 
+    def value_of(self, x: SparseVector, index: SeenFeatures) -> float:
+        """As :meth:`value`, to the bit, by the index of the features' positions."""
+        places, hashed = index.table
+        return projected_value(  # type: ignore[no-any-return]
+            x.indices, x.values, places, hashed, self.n, self._table, self._bases[1], self._system[3]
+        )
+
     def coordinates_of(self, ptr: IntArray, positions: IntArray, vals: FloatArray) -> FloatArray:
         """tableᵀx of the rows of a CSR matrix with positions of features, -1 for those that have none."""
         G = np.empty((ptr.size - 1, self._table.shape[1]))
@@ -155,6 +163,15 @@ class ProjectedStream:
                 G, first_row, columns, chunk.rhos, start, stop, lambda_, self.growth, bases, system, state, out
             )
             written += stop - start
+
+    def follow_one(self, chunk: Chunk, row: int, next_row: int, t: Transition, lambda_: float) -> bool:
+        """Add a sample with ratio 1 by its rows in a chunk; False, with nothing changed, if :meth:`follow` has to."""
+        left, first = self._bases
+        return kernels.follow_one(  # type: ignore[no-any-return]
+            *(chunk.ptr, chunk.pos, _NO_VALUES if chunk.val is None else chunk.val, row, next_row),
+            *(t.reward, t.discount, t.trace_discount, lambda_, self.growth),
+            *(self._table, left, first, *self._system, *self._state),
+        )
 
     def followed(
         self,

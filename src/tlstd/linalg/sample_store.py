@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
 from tlstd.kernels import krylov as kernels
+from tlstd.kernels.sparse import append_sample
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.old_part import OldPart
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.threads import one_thread
-from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray
+from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray, SparseVector, Transition
 
 Int32Array: TypeAlias = NDArray[np.int32]
 Number = TypeVar("Number", np.float64, np.int32)
@@ -29,6 +30,7 @@ NEGLIGIBLE = 2.0**-60
 
 _AT_ONCE = 1 << 12  # entries that are copied and looked up together, about: they stay in a cache
 _MAX_INT32 = (1 << 31) - 1
+_NO_VALUES: FloatArray = np.zeros(0)
 _NO_ROW = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
@@ -257,6 +259,11 @@ class SampleStore:
         return positions
 
     @property
+    def index(self) -> SeenFeatures:
+        """The positions of features; those that an interrupted append was given are in it too."""
+        return self._seen
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the samples, without those of the features seen."""
         return sum(chunk.nbytes for chunk in self._samples.chunks)
@@ -287,6 +294,42 @@ class SampleStore:
             start = stop
         self._samples = samples
         self._appending = False
+
+    def append_one(self, t: Transition, bound: FloatArray) -> tuple[int, int] | None:
+        """Add one transition with sparse vectors and one reward by one compiled call; its rows in the last chunk.
+
+        ``bound`` (1,) is that of the trace's length, and follows. None, with nothing changed, where :meth:`append` has
+        to make room, where samples leave, and where something is not as usual.
+        """
+        samples, x, x_next = self._samples, t.x, t.x_next
+        chunks, _, size, n_samples, n_left, _, border, old = samples
+        at = n_samples - n_left - (len(chunks) - 1) * size
+        if (
+            not (type(x) is SparseVector and type(x_next) is SparseVector)
+            or not 0 < at < size - 1
+            or self._appending
+            or t.rho != 1.0
+            or samples.is_dense is not False
+            or (self.window is not None and n_samples + 1 - n_left - size >= self.window)
+        ):
+            return None
+        chunk, before = chunks[-1], bound.item()
+        if chunk.rhos is not None:
+            return None
+        self._appending = True
+        longest, row, next_row = append_sample(
+            *(x.indices, x.values, x_next.indices, x_next.values, *self._seen.arrays, chunk.ptr, chunk.pos),
+            *(_NO_VALUES if chunk.val is None else chunk.val, chunk.row, chunk.next_row, chunk.rewards),
+            *(chunk.discounts, chunk.trace_discounts, at, t.reward, t.discount, t.trace_discount, t.rho),
+            *(self.lambda_, before, MAX_MAGNITUDE),
+        )
+        if longest >= 0.0:
+            bound[0] = max(before, longest)
+            n = self._seen.counter.item()
+            self._samples = Samples(chunks, False, size, n_samples + 1, n_left, n, border, old)
+            bound[0] = longest
+        self._appending = False
+        return None if longest < 0.0 else (row, next_row)
 
     def _forget_features(self, n: int) -> None:
         ids = self._seen.all_ids[:n].copy()
