@@ -98,7 +98,7 @@ class SparseVector:
     @classmethod
     def _trusted(cls, indices: IntArray, values: FloatArray, size: int) -> SparseVector:
         """Wrap arrays that are already sorted, unique, finite, non-zero and owned by the caller."""
-        self = cls.__new__(cls)
+        self = object.__new__(cls)
         _set_vector(self, indices, values, size)
         return self
 
@@ -200,16 +200,15 @@ class Transition:
         trace_discount: float,
         rho: float = 1.0,
     ) -> None:
-        set_x, set_reward, set_x_next, set_discount, set_trace_discount, set_rho = _transition_setters
-        x, x_next = as_vector(x, "x"), as_vector(x_next, "x_next")
-        set_x(self, x)
-        set_reward(self, as_reward(reward))
-        set_x_next(self, x_next)
-        set_discount(self, as_unit(discount, "discount"))
-        set_trace_discount(self, as_unit(trace_discount, "trace_discount"))
-        set_rho(self, as_ratio(rho))
-        if x.size != x_next.size:
-            raise InvalidInputError(f"x has {x.size} features but x_next has {x_next.size}: encode both with one map")
+        _fill_transition(
+            self,
+            as_vector(x, "x"),
+            as_reward(reward),
+            as_vector(x_next, "x_next"),
+            as_unit(discount, "discount"),
+            as_unit(trace_discount, "trace_discount"),
+            as_ratio(rho),
+        )
 
     @property
     def n_features(self) -> int:
@@ -236,6 +235,27 @@ class Transition:
 
 
 _transition_setters = _setters(Transition)
+
+
+def _fill_transition(
+    t: Transition,
+    x: Vector,
+    reward: float | FloatArray,
+    x_next: Vector,
+    discount: float,
+    trace_discount: float,
+    rho: float,
+) -> None:
+    """Give a transition its fields, which have been checked one by one."""
+    if x.size != x_next.size:
+        raise InvalidInputError(f"x has {x.size} features but x_next has {x_next.size}: encode both with one map")
+    set_x, set_reward, set_x_next, set_discount, set_trace_discount, set_rho = _transition_setters
+    set_x(t, x)
+    set_reward(t, reward)
+    set_x_next(t, x_next)
+    set_discount(t, discount)
+    set_trace_discount(t, trace_discount)
+    set_rho(t, rho)
 
 
 class TransitionBuilder:
@@ -285,17 +305,16 @@ class TransitionBuilder:
         """
         if self._x is None:
             raise InvalidInputError("step() was called outside an episode: call reset(x) first")
-        terminated, truncated = as_flag(terminated, "terminated"), as_flag(truncated, "truncated")
-        transition = Transition(
-            self._x,
-            reward,
-            x_next,
-            discount=0.0 if terminated else self.gamma if discount is None else discount,
-            trace_discount=self._trace_discount,
-            rho=rho,
-        )
-        self._x = None if terminated or truncated else transition.x_next
-        self._trace_discount = transition.discount
+        if terminated is not False:
+            terminated = as_flag(terminated, "terminated")
+        if truncated is not False:
+            truncated = as_flag(truncated, "truncated")
+        reward, x_next, rho = as_reward(reward), as_vector(x_next, "x_next"), as_ratio(rho)
+        discount = 0.0 if terminated else as_unit(self.gamma if discount is None else discount, "discount")
+        transition: Transition = object.__new__(Transition)
+        _fill_transition(transition, self._x, reward, x_next, discount, self._trace_discount, rho)
+        self._x = None if terminated or truncated else x_next
+        self._trace_discount = discount
         return transition
 
 

@@ -136,6 +136,8 @@ def as_reward(reward: float | ArrayLike) -> float | FloatArray:
 
 def as_unit(value: object, name: str) -> float:
     """Return ``value`` as a float in [0, 1]."""
+    if type(value) is float and 0.0 <= value <= 1.0:  # what it mostly is
+        return value
     number = as_number(value, name)
     if not 0.0 <= number <= 1.0:
         raise InvalidInputError(f"{name} is {value!r}: discounts lie in [0, 1]")
@@ -144,6 +146,8 @@ def as_unit(value: object, name: str) -> float:
 
 def as_ratio(value: object) -> float:
     """Return an importance ratio as a finite float >= 0."""
+    if type(value) is float and 0.0 <= value <= MAX_MAGNITUDE:  # what it mostly is
+        return value
     number = as_number(value, "rho")
     if not 0.0 <= number <= MAX_MAGNITUDE:
         raise InvalidInputError(f"rho is {value!r}: an importance ratio is a finite number >= 0")

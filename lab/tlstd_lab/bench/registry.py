@@ -19,6 +19,7 @@ PLACES: dict[str, str] = {
     "bare-rbf": "bare:rbf",
     "td": "stepping:td",
     "true-online-td": "stepping:true_online_td",
+    "one-step": "one_step:one_step",
     "atd": "truncated:atd",
     "ilstd": "stepping:ilstd",
     "ilstd-memory": "stepping:ilstd_memory",

@@ -64,7 +64,7 @@ def alone(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any,
         own = self.__dict__
         if own["_unfinished"]:
             self._refuse_if_busy(method.__name__)
-        with self._lock:
+        with own["_lock"]:
             if own["_unfinished"]:
                 quiet(self._mend)()
             own["_unfinished"] = True

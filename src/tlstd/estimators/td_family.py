@@ -37,6 +37,7 @@ class TDFamily(SteppingEstimator):
     def __init__(self, n_features: int, *, step_size: StepSize, lambda_: float, n_targets: int) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
         self._seen = SeenFeatures(self.n_features)
+        self._is_special = self.n_targets > 1 or isinstance(self.step_size, Function)  # which is called once a sample
         self._is_dense: bool | None = None
         # dense: W in Fortran's order and z
         self._W: FloatArray = np.zeros((0, self.n_targets))
@@ -167,8 +168,7 @@ class TDFamily(SteppingEstimator):
             or type(x_next) is not SparseVector
             or x.size != own["n_features"]
             or type(t.reward) is not float
-            or own["n_targets"] != 1
-            or type(own["step_size"]) is Function  # which is called once
+            or own["_is_special"]
             or (self._true_online and t.rho != 1.0)
             or (self._replacing and x.indices.size > max(1, x.size // 2))
         ):
@@ -176,10 +176,26 @@ class TDFamily(SteppingEstimator):
         own["_solved"] = None
         index, hashed = own["_seen"].table
         return kernels.learn_one(  # type: ignore[no-any-return]
-            *(x.indices, x.values, x_next.indices, x_next.values, index),
-            *(own["_cells"], own["_stamps"], own["_active"], own["_counts"], own["_numbers"], own["_bound"]),
-            *(hashed, t.reward, own["step_size"].at(own["_counts"].item(2) + 1), t.discount, t.trace_discount, t.rho),
-            *(own["lambda_"], self._replacing, self._true_online),
+            x.indices,
+            x.values,
+            x_next.indices,
+            x_next.values,
+            index,
+            own["_cells"],
+            own["_stamps"],
+            own["_active"],
+            own["_counts"],
+            own["_numbers"],
+            own["_bound"],
+            hashed,
+            t.reward,
+            own["step_size"].at(own["_counts"].item(2) + 1),
+            t.discount,
+            t.trace_discount,
+            t.rho,
+            own["lambda_"],
+            self._replacing,
+            self._true_online,
         )
 
     def _rows(self, vectors: Vectors) -> RowArray:

@@ -14,7 +14,7 @@ from tlstd.estimators.truncation import TruncatedEstimator
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.core import Solution
 from tlstd.linalg.factor_stream import FactorStream
-from tlstd.types import FloatArray, IntArray, Vector
+from tlstd.types import FloatArray, IntArray, Transition, Vector
 
 
 class TLSTD(TruncatedEstimator):
@@ -127,6 +127,18 @@ class TLSTD(TruncatedEstimator):
             self._system.append(batch)
         else:
             self._stream.append(batch)
+
+    def _learn_one(self, t: Transition) -> bool:
+        own = self.__dict__
+        if (
+            own["_stream"] is not None
+            or type(t.reward) is not float
+            or own["n_targets"] != 1
+            or t.x.size != own["n_features"]
+        ):
+            return False
+        own["_solved"] = own["_reading"] = None
+        return own["_system"].take(t, own["_bound"])  # type: ignore[no-any-return]
 
     def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
         if self._stream is None:

@@ -18,6 +18,8 @@ from tlstd.features.states import as_box, as_counts, as_state, as_states, not_a_
 from tlstd.types import FloatArray, IntArray, SparseVector
 from tlstd.validation import locked
 
+_FLOAT = np.dtype(np.float64)
+
 
 class TileCoder:
     """Overlapping grids over a box; each grid (tiling) has exactly one active tile.
@@ -123,6 +125,8 @@ class TileCoder:
                     "tell apart: keep tilings times tiles per dimension within 2**53"
                 )
         self._counts = np.array(self.tiles, dtype=np.int64)
+        self._is_short = self.hash_size is None and self.n_features <= 2**53
+        self._box = np.array([self.low, self.high])
         self._ones = locked(np.ones(self.n_active))  # the values of all vectors without hashing
 
     def indices(self, states: ArrayLike) -> IntArray:
@@ -140,7 +144,7 @@ class TileCoder:
             array = array.copy()
         index = np.empty((len(array), self.n_active), dtype=np.int64)
         arguments = array, self.low, self.high, self._counts, self.tilings
-        if self.hash_size is None and self.n_features <= 2**53:
+        if self._is_short:
             bad = kernels.short_tile_indices(*arguments, index)
         else:
             index[:, self.tilings :] = self.n_features - 1
@@ -154,6 +158,10 @@ class TileCoder:
 
     def encode(self, state: ArrayLike) -> SparseVector:
         """Features of one state (D,)."""
+        if type(state) is np.ndarray and state.dtype is _FLOAT and state.shape == self._counts.shape and self._is_short:
+            index = np.empty(self.n_active, dtype=np.int64)
+            if state.flags.carray and _kernels().short_tile_index(state, self._box, self._counts, self.tilings, index):
+                return SparseVector._trusted(index, self._ones, self.n_features)
         index = self._indices(as_state(state, self.low.size))[0]
         if self.hash_size is None:  # they rise
             return SparseVector._trusted(index, self._ones, self.n_features)

@@ -64,6 +64,19 @@ def _room(index):
 
 
 @kernel
+def _known(index, ids, next_ids):
+    """How many of the ids have a row, if that may matter for whether there is room for them; otherwise 0."""
+    if index[3][0] + ids.size + next_ids.size <= _room(index):
+        return 0
+    count = 0
+    for e in range(ids.size):
+        count += int(_place(index, ids[e]) > 0)
+    for e in range(next_ids.size):
+        count += int(_place(index, next_ids[e]) > 0)
+    return count
+
+
+@kernel
 def insert_ids(index, new_ids, first):
     """Give a row to each of ``new_ids`` from ``first`` on that has none, in order; in place.
 
@@ -206,6 +219,59 @@ def append_transitions(
 
 
 @kernel
+def append_one(
+    x_ids,
+    x_vals,
+    next_ids,
+    next_vals,
+    table,
+    slots,
+    ids,
+    counter,
+    l_indptr,
+    l_rows,
+    l_vals,
+    l_norms,
+    r_indptr,
+    r_rows,
+    r_vals,
+    r_norms,
+    decays,
+    rhos,
+    rewards,
+    at,
+    reward,
+    discount,
+    trace_discount,
+    rho,
+    lambda_,
+    bound,
+    limit,
+):
+    """As :func:`append_transitions`, for the sample ``at`` with one reward and an accumulating trace, if there is room.
+
+    Returns the bound of the trace's length after it, which was ``bound`` before; -1.0, with nothing changed, if that
+    would exceed ``limit`` or an array would have to be longer.
+    """
+    n, n_next, total = x_ids.size, next_ids.size, 0.0
+    for e in range(n):
+        total += x_vals[e] * x_vals[e]
+    decay = trace_discount * lambda_
+    longest = rho * (decay * bound + np.sqrt(total))  # as in kernels.transitions.follow_lengths
+    index = table, slots, ids, counter
+    has_room = l_indptr[at] + n <= l_rows.size and r_indptr[at] + n + n_next <= r_rows.size
+    if not (has_room and longest <= limit and counter[0] + n + n_next <= _room(index) + _known(index, x_ids, next_ids)):
+        return -1.0
+    decays[at], rhos[at], rewards[at, 0] = decay, rho, reward
+    x, x_next = (np.array([0, n]), x_ids, x_vals), (np.array([0, n_next]), next_ids, next_vals)
+    row, none = np.zeros(1, dtype=np.int64), np.empty(0)
+    columns = np.full(1, discount), decays[at : at + 1], rhos[at : at + 1]
+    left, right = (l_indptr, l_rows, l_vals, l_norms), (r_indptr, r_rows, r_vals, r_norms)
+    append_transitions(x, row, x_next, row, *columns, index, left, right, at, (False, none, none, none), row)
+    return longest
+
+
+@kernel
 def append_sample(
     x_ids,
     x_vals,
@@ -260,13 +326,7 @@ def append_sample(
     length = min(row.size, next_row.size, rewards.shape[0], discounts.size, trace_discounts.size)
     has_room = at < length and n_rows + 2 < ptr.size and end + n_entries <= pos.size
     has_room &= ones if val.size == 0 else end + n_entries <= val.size
-    room = _room(index)
-    if counter[0] + n_entries > room:  # unless most of them are known
-        for e in range(0 if same else n):
-            room -= int(_place(index, x_ids[e]) == 0)
-        for e in range(n_next):
-            room -= int(_place(index, next_ids[e]) == 0)
-        has_room &= counter[0] <= room
+    has_room &= counter[0] + n + n_next <= _room(index) + _known(index, x_ids, next_ids[:n_next])
     if not (has_room and longest <= limit):
         return -1.0, -1, -1
     if not same:

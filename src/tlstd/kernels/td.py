@@ -172,7 +172,7 @@ def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m):
     width = m + 1
     scale, S, v_old, epochs = parts(numbers, m)
     n_active, epoch, P, largest = counts[0], counts[1], scale[0], scale[1]
-    v, v_next, correction = np.zeros(m), np.zeros(m), np.zeros(m)
+    v, v_next, correction = np.zeros((3, m))
     caught_up = -1  # the vector that is known to be in the present epoch
     for t in range(first.size):
         alpha, discount, decay, rho = steps[0, t], steps[1, t], steps[2, t], steps[3, t]
@@ -324,10 +324,10 @@ def learn_one(
     for e in range(next_ids.size):
         rows[n + e] = row_of(index, hashed, next_ids[e])
         vals[n + e] = next_vals[e]
-    vectors = np.array([0, n, n + next_ids.size]), rows, vals, np.array([0]), np.array([1])
-    steps, rewards = np.array([[alpha], [discount], [decay], [rho]]), np.array([[reward]])
-    lazy = table, stamps, active, counts, numbers
-    learn(vectors, steps, rewards, lazy, replacing, true_online, np.empty((0, 1)))
+    where, step = np.array([0, n, n + next_ids.size, 0, 1]), np.array([alpha, discount, decay, rho, reward])
+    vectors, lazy = (where[:3], rows, vals, where[3:4], where[4:]), (table, stamps, active, counts, numbers)
+    steps, rewards = step[:4].reshape((4, 1)), step[4:].reshape((1, 1))
+    learn(vectors, steps, rewards, lazy, replacing, true_online, rewards[:0])
     bound[0] = longest
     return True
 

@@ -91,6 +91,26 @@ def short_tile_indices(states, low, high, tiles, tilings, out):
 
 
 @kernel
+def short_tile_index(state, box, tiles, tilings, out):
+    """As :func:`short_tile_indices`, of one state; ``box`` is (low, high). Returns whether it is a number."""
+    u = np.empty(tiles.size)
+    if not _locate(state, box[0], box[1], u):
+        return False
+    n_tiles = 1
+    for n in tiles:
+        n_tiles *= n
+    for j in range(tilings):
+        index = float(j)
+        for i in range(tiles.size):
+            n, last = float(tiles[i]), float(tiles[i] - 1)
+            index = index * n + min(np.floor((u[i] + j / (tilings * tiles[i])) * last), last)
+        out[j] = np.int64(index)
+    for j in range(tilings, out.size):
+        out[j] = tilings * n_tiles
+    return True
+
+
+@kernel
 def hashed_tile_indices(states, low, high, tiles, tilings, hash_size, out):
     """As :func:`tile_indices`, with the hash of (tiling, coordinates) modulo ``hash_size`` as the index.
 

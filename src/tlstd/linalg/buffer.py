@@ -23,7 +23,7 @@ from tlstd.linalg.buffered_vectors import BufferedVectors, DenseVectors, SparseV
 from tlstd.linalg.growing_basis import GrowingBasis
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.traces import AccumulatingTrace
-from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray
+from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray, SparseVector, Transition
 
 _CHUNK = 8  # dense vectors that are orthonormalised together when the solution is read in mid-buffer
 
@@ -69,6 +69,10 @@ class Buffer(ABC):
         new = slice(first, first + len(batch))
         self.decays[new], self.rhos[new], self.rewards[new] = decays, batch.rhos, batch.rewards
         self._append_vectors(batch, decays, seen, trace, undo_to)
+
+    def take(self, t: Transition, lambda_: float, seen: SeenFeatures, bound: FloatArray) -> bool:
+        """Have one sample more, by one compiled call, or return False; ``bound`` is that of the trace's length."""
+        return False
 
     @abstractmethod
     def _append_vectors(
@@ -194,6 +198,30 @@ class SparseBuffer(Buffer):
         )
         self.left.count += len(batch)
         self.right.count += len(batch)
+
+    def take(self, t: Transition, lambda_: float, seen: SeenFeatures, bound: FloatArray) -> bool:
+        """Have one sample more, by one compiled call."""
+        x, x_next, at, before = t.x, t.x_next, self._count.item(), bound.item()
+        if (
+            not 0 < at < self.capacity - 1
+            or self.rhos.size < self.capacity
+            or type(x) is not SparseVector
+            or type(x_next) is not SparseVector
+        ):
+            return False
+        left, right = self.left, self.right
+        longest = kernels.append_one(
+            *(x.indices, x.values, x_next.indices, x_next.values, *seen.arrays, *left.arrays, *right.arrays),
+            *(self.decays, self.rhos, self.rewards, at, t.reward, t.discount, t.trace_discount, t.rho),
+            *(lambda_, before, MAX_MAGNITUDE),
+        )
+        if longest < 0.0:
+            return False
+        bound[0] = max(before, longest)
+        left.count = right.count = at + 1
+        self._count[0] = at + 1
+        bound[0] = longest
+        return True
 
     def bases(self, U: FloatArray, V: FloatArray, n: int, *, last: bool) -> tuple[Basis, Basis]:
         """Through the Gram matrix; while the buffer fills, one vector after the other."""

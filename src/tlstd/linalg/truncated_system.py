@@ -24,7 +24,7 @@ from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.subspace_lambda import ProjectedEquations
 from tlstd.linalg.threads import one_thread
 from tlstd.linalg.traces import AccumulatingTrace, ReplacingTrace
-from tlstd.types import FloatArray, IntArray
+from tlstd.types import FloatArray, IntArray, Transition
 
 MAX_ENTRIES = 33 * 320
 """Non-zero entries in each side of a default buffer of sparse vectors, unless the rank asks for more."""
@@ -117,6 +117,17 @@ class TruncatedSystem:
         if self.is_full:  # a compression was interrupted
             self.compress()
         return min(len(batch) - start, self.trace.room(self.buffer, batch, start, self.lambda_))
+
+    def take(self, t: Transition, bound: FloatArray) -> bool:
+        """Take in one transition with sparse vectors and one reward by one compiled call, if it is an everyday one.
+
+        ``bound`` (1,) is that of the trace's length, and follows. False, with nothing changed, at both ends of a buffer
+        and where :meth:`append` has to make room.
+        """
+        if self.equations is not None or type(self.trace) is not AccumulatingTrace:
+            return False
+        self._core = None
+        return self.buffer.take(t, self.lambda_, self.seen, bound)
 
     def append_one(self, sample: Batch) -> None:
         """Take in one checked sample. When the buffer is then full, the caller has to call :meth:`compress`."""
