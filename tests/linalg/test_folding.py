@@ -15,6 +15,7 @@ from tlstd.linalg.batch import Batch
 from tlstd.linalg.folding import BEYOND, LAST, Folding
 from tlstd.linalg.krylov import KrylovPath
 from tlstd.linalg.old_part import OldPart
+from tlstd.linalg.sample_moments import constant_features, mean_square
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_store import Samples, SampleStore
 from tlstd.types import FloatArray, Transitions
@@ -162,8 +163,8 @@ def test_constant_features_are_constant_over_all_samples() -> None:
     append(store, Transitions(X, steps.rewards, X, **columns))
     assert store.samples.n_left > 0
     operator = operator_of(store)
-    assert store.ids[operator.constant_features() != 0.0].tolist() == [3]
-    assert operator.mean_square() == pytest.approx((X**2).sum(axis=1).mean(), rel=1e-13)
+    assert store.ids[constant_features(operator.samples) != 0.0].tolist() == [3]
+    assert mean_square(operator.samples, operator.weights) == pytest.approx((X**2).sum(axis=1).mean(), rel=1e-13)
 
 
 @pytest.mark.parametrize("cuts", [[1] * 100, [37, 63], [100]])

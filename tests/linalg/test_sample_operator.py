@@ -8,8 +8,10 @@ from tests.linalg.literal_system import dense_rows, literal_system, random_steps
 from tlstd.errors import InvalidInputError
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.old_part import OldPart
-from tlstd.linalg.sample_operator import HeldOut, SampleOperator
+from tlstd.linalg.sample_moments import constant_features, mean_square
+from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_store import SampleStore
+from tlstd.linalg.sample_weights import HeldOut
 from tlstd.types import Transitions
 
 LAMBDA = 0.8
@@ -188,8 +190,10 @@ def test_mean_square_and_constant_features(kind: str, beta: float | None) -> Non
     store = stored(steps, beta=beta)
     operator = SampleOperator(store.samples, lambda_=LAMBDA, beta=beta)
     weights = np.full(40, 1.0) if beta is None else (1.0 - beta) ** np.arange(39.0, -1.0, -1.0)
-    assert operator.mean_square() == pytest.approx(weights @ (X**2).sum(axis=1) / weights.sum(), rel=1e-14)
-    constant = operator.constant_features()
+    assert mean_square(operator.samples, operator.weights) == pytest.approx(
+        weights @ (X**2).sum(axis=1) / weights.sum(), rel=1e-14
+    )
+    constant = constant_features(operator.samples)
     assert dict(zip(store.ids[constant != 0.0], constant[constant != 0.0], strict=True)) == {3: 2.5, 5: 1.0}
 
 
@@ -198,8 +202,8 @@ def test_no_samples() -> None:
     assert operator.shape == (0, 0)
     assert operator.matvec(np.zeros((0, 2))).shape == (0, 2)
     assert operator.b().shape == (0, 1)
-    assert operator.mean_square() == 0.0
-    assert operator.constant_features().shape == (0,)
+    assert mean_square(operator.samples, operator.weights) == 0.0
+    assert constant_features(operator.samples).shape == (0,)
 
 
 def test_misuse_is_refused() -> None:

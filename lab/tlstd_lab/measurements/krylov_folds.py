@@ -18,7 +18,7 @@ from tlstd import KrylovLSTD, Transitions
 from tlstd.linalg import held_out
 from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.krylov_choice import FOLDS, patience
-from tlstd.linalg.sample_operator import HeldOut
+from tlstd.linalg.sample_weights import HeldOut
 from tlstd.types import FloatArray
 from tlstd_lab.measurements.krylov import CAR_STREAMS, LAMBDA, LONGEST, path_errors, sample
 from tlstd_lab.panel import seeds

@@ -11,6 +11,7 @@ from tlstd.linalg.forecasts import compared, in_basis
 from tlstd.linalg.krylov import Arnoldi, KrylovPath
 from tlstd.linalg.krylov_choice import fixed_dimension
 from tlstd.linalg.old_part import Forecasts, OldPart
+from tlstd.linalg.sample_moments import constant_features, mean_square
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_store import Samples
 from tlstd.linalg.threads import one_thread
@@ -74,8 +75,8 @@ class Folding:
             right=Q,
             beyond=max(0.0, BEYOND * beyond),
             b=leaving.b(),
-            square=leaving.mean_square(),
-            constant=leaving.constant_features(),
+            square=mean_square(leaving.samples, leaving.weights),
+            constant=constant_features(leaving.samples),
             forecasts=self._forecasts(samples, n_chunks, Q, paths) if self.n_forecasts else None,
         )
 

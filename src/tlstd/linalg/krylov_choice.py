@@ -16,7 +16,8 @@ from tlstd.linalg import held_out
 from tlstd.linalg.held_out import Folds, Reference, Targets
 from tlstd.linalg.krylov import Arnoldi, KrylovPath
 from tlstd.linalg.old_part import Forecasts
-from tlstd.linalg.sample_operator import HeldOut, SampleOperator
+from tlstd.linalg.sample_operator import SampleOperator
+from tlstd.linalg.sample_weights import HeldOut
 from tlstd.types import FloatArray
 
 FOLDS = 5

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,30 +12,13 @@ from numpy.typing import NDArray
 
 from tlstd.errors import InvalidInputError
 from tlstd.kernels import krylov as kernels
+from tlstd.linalg.chunk_products import gather, scatter
 from tlstd.linalg.moments import ridge_diagonal
-from tlstd.linalg.sample_store import Chunk, Samples
+from tlstd.linalg.sample_moments import constant_features, mean_square
+from tlstd.linalg.sample_store import Samples
+from tlstd.linalg.sample_weights import HeldOut, Masks, SampleWeights
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray
-
-_WIDTHS = (8, 5, 2, 1)  # numbers of columns for which there is a compiled loop: each takes seconds to compile
-
-Masks = tuple[NDArray[np.int16], NDArray[np.int16], FloatArray, NDArray[np.bool_]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldOut:
-    """Which samples are held out from which systems, and where traces are cut.
-
-    Parameters
-    ----------
-    fold : (N,) integers
-        The number >= 0 of each kept sample's fold. In the system of fold f the samples of fold f weigh nothing.
-    cut : (N,) bool
-        Where the trace does not carry over from the sample before, in all systems.
-    """
-
-    fold: NDArray[np.integer[Any]]
-    cut: NDArray[np.bool_]
 
 
 class SampleOperator:
@@ -87,13 +68,8 @@ class SampleOperator:
     ) -> None:
         self.samples, self.lambda_, self.beta, self.n_targets = samples, lambda_, beta, n_targets
         self.folds, self.shift = folds, shift
-        self._old_scale, self._old_weight = self._weigh_old()
-        size = min(samples.chunk_size, samples.n_kept)
-        self._ones = np.ones(size)
-        self._weights = self._all_weights(np.full(size, 1.0 / max(1, samples.n_samples)))
-        if folds is not None:
-            self._fold = folds.fold.astype(np.int16)
-            self._fold_weights = self._weigh_folds(folds)
+        self._ones = np.ones(min(samples.chunk_size, samples.n_kept))
+        self.weights = SampleWeights(samples, beta, folds)
 
     def shifted(self, shift: FloatArray) -> SampleOperator:
         """The same with another diagonal ``shift``."""
@@ -116,26 +92,6 @@ class SampleOperator:
         """(n, n)."""
         return self.n, self.n
 
-    def _all_weights(self, equal: FloatArray) -> list[FloatArray]:
-        """ω_t of the samples, chunk by chunk; ``equal`` are those of a whole chunk without forgetting."""
-        samples = self.samples
-        counts = [samples.count(c) for c in range(len(samples.chunks))]
-        if self.beta is None:
-            return [equal[:count] for count in counts]
-        oldest = [samples.n_kept - 1 - c * samples.chunk_size for c in range(len(counts))]
-        ages = (first - np.arange(float(count)) for first, count in zip(oldest, counts, strict=True))
-        return [self.beta * (1.0 - self.beta) ** age for age in ages]
-
-    def _weigh_old(self) -> tuple[float, float]:
-        """By what an old part is multiplied, and the sum of its samples' weights."""
-        samples, beta = self.samples, self.beta
-        if samples.old is None:
-            return 0.0, 0.0
-        if beta is None:
-            return samples.n_left / samples.n_samples, samples.n_left / samples.n_samples
-        scale = (1.0 - beta) ** samples.n_kept
-        return scale, scale - (1.0 - beta) ** samples.n_samples
-
     # --- products ---------------------------------------------------------------------------------------------------
 
     def matvec(self, V: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None) -> FloatArray:
@@ -156,7 +112,7 @@ class SampleOperator:
         columns = self._columns(V)
         k = columns.shape[1]
         out, carry = np.zeros((self.n, k)), np.zeros(k)
-        masks = self._masks(systems, k)
+        masks = self.weights.masks(systems, k)
         n_chunks = len(self.samples.chunks)
         # Dense rows stay in a cache from their gather to their scatter. Sparse ones do not, but V does while all are
         # gathered, and then the result while all are scattered.
@@ -168,7 +124,7 @@ class SampleOperator:
                 for c in reversed(group):
                     chunk, D = self.samples.chunks[c], brought[c]
                     self._follow_back(c, D, masks, carry)
-                    self._scatter(chunk, chunk.row[: D.shape[0]], D, out)
+                    scatter(chunk, chunk.row[: D.shape[0]], D, out)
             self._add_border(carry, out)
             if self.samples.old is not None:
                 self._add_old(self.samples.old.left, self.samples.old.right, columns, masks, out)
@@ -183,7 +139,7 @@ class SampleOperator:
         with self._threads():
             for c, chunk in enumerate(samples.chunks):
                 count, start = samples.count(c), c * samples.chunk_size
-                P, next_row = self._gather(chunk, count, columns), chunk.next_row[:count]
+                P, next_row = gather(chunk, count, columns), chunk.next_row[:count]
                 on_x[start : start + count] = P[chunk.row[:count]]
                 on_next[start : start + count] = np.where(next_row[:, None] >= 0, P[next_row], 0.0)
         return on_x, on_next
@@ -193,7 +149,7 @@ class SampleOperator:
         columns = self._columns(H)
         k = columns.shape[1]
         out, border = np.zeros((self.n, k)), self.samples.border
-        masks = self._masks(systems, k)
+        masks = self.weights.masks(systems, k)
         with self._threads():
             carry = np.zeros(k)
             if border.size:
@@ -201,7 +157,7 @@ class SampleOperator:
                     carry += border @ columns[: border.size]
             for c, chunk in enumerate(self.samples.chunks):
                 count = self.samples.count(c)
-                P = self._gather(chunk, count, columns)
+                P = gather(chunk, count, columns)
                 C = np.zeros_like(P)
                 kernels.follow_forward(
                     P,
@@ -210,13 +166,13 @@ class SampleOperator:
                     chunk.discounts,
                     chunk.trace_discounts,
                     self._ones if chunk.rhos is None else chunk.rhos,
-                    self._weights[c],
+                    self.weights.of_chunk[c],
                     self.lambda_,
-                    self._part(masks, c, count),
+                    self.weights.part(masks, c, count),
                     carry,
                     C,
                 )
-                self._scatter(chunk, np.arange(P.shape[0], dtype=np.int32), C, out)
+                scatter(chunk, np.arange(P.shape[0], dtype=np.int32), C, out)
             if self.samples.old is not None:
                 self._add_old(self.samples.old.right, self.samples.old.left, columns, masks, out)
         if self.shift is not None:
@@ -227,18 +183,18 @@ class SampleOperator:
         """The right-hand sides (n, n_targets); with ``systems`` (n, n_targets·k), those of one target together."""
         copies = 1 if systems is None else systems.size
         k = self.n_targets * copies
-        masks = self._masks(None if systems is None else np.tile(systems, self.n_targets), k)
+        masks = self.weights.masks(None if systems is None else np.tile(systems, self.n_targets), k)
         rewards = (np.repeat(chunk.rewards, copies, axis=1) for chunk in reversed(self.samples.chunks))
         out = self._weighted_traces(rewards, k, masks)
         old = self.samples.old
         if old is not None:
-            out[: old.b.shape[0]] += self._old_scales(masks) * np.repeat(old.b, copies, axis=1)
+            out[: old.b.shape[0]] += self.weights.old_scales(masks) * np.repeat(old.b, copies, axis=1)
         return out
 
     def sum_of_traces(self) -> FloatArray:
         """Σ ω_t z_t over the kept samples, (n,): b of a reward that is always 1."""
         ones = (self._ones[:, None] for _ in self.samples.chunks)
-        return self._weighted_traces(ones, 1, self._masks(None, 1))[:, 0]
+        return self._weighted_traces(ones, 1, self.weights.masks(None, 1))[:, 0]
 
     def _weighted_traces(self, factors: Iterable[FloatArray], k: int, masks: Masks) -> FloatArray:
         """Σ ω_t z_t times row t of the factors (k columns), which are given chunk by chunk, the last one first."""
@@ -248,7 +204,7 @@ class SampleOperator:
                 chunk, count = self.samples.chunks[c], self.samples.count(c)
                 D = factor[:count].copy()
                 self._follow_back(c, D, masks, carry)
-                self._scatter(chunk, chunk.row[:count], D, out)
+                scatter(chunk, chunk.row[:count], D, out)
             self._add_border(carry, out)
         return out
 
@@ -268,45 +224,21 @@ class SampleOperator:
             raise InvalidInputError(f"the vectors have shape {V.shape}: they need {self.n} rows, one a feature seen")
         return np.ascontiguousarray(V[:, None] if V.ndim == 1 else V)
 
-    def _gather(self, chunk: Chunk, count: int, V: FloatArray) -> FloatArray:
-        """xᵀV of the rows of a chunk that are in use."""
-        n_rows = chunk.n_rows(count)
-        if chunk.X is not None:
-            products: FloatArray = chunk.X[:n_rows] @ V
-            return products
-        P = np.empty((n_rows, V.shape[1]))
-        for first, width in _column_blocks(V.shape[1]):
-            kernels.gather(chunk.ptr, chunk.pos, chunk.val, V, first, width, P)
-        return P
-
     def _differences(self, c: int, V: FloatArray, values: FloatArray | None) -> FloatArray:
         """d_tᵀV of the samples of chunk ``c``; x_tᵀV goes to ``values`` if there are any."""
         chunk, count, start = self.samples.chunks[c], self.samples.count(c), c * self.samples.chunk_size
-        P = self._gather(chunk, count, V)
+        P = gather(chunk, count, V)
         if values is not None:
             values[start : start + count] = P[chunk.row[:count]]
         D = np.empty((count, V.shape[1]))
         kernels.differences(P, chunk.row[:count], chunk.next_row, chunk.discounts, D)
         return D
 
-    def _scatter(self, chunk: Chunk, rows: NDArray[np.int32], S: FloatArray, out: FloatArray) -> None:
-        """Add Σ_i x_{rows[i]} S[i] to ``out``, in place."""
-        if chunk.X is not None:
-            n_rows = int(rows[-1]) + 1
-            coefficients = S
-            if rows.size < n_rows:
-                coefficients = np.zeros((n_rows, S.shape[1]))
-                coefficients[rows] = S
-            out += chunk.X[:n_rows].T @ coefficients
-            return
-        for first, width in _column_blocks(S.shape[1]):
-            kernels.scatter(chunk.ptr, chunk.pos, chunk.val, rows, S, first, width, out)
-
     def _follow_back(self, c: int, D: FloatArray, masks: Masks, carry: FloatArray) -> None:
         chunk, count = self.samples.chunks[c], D.shape[0]
         rhos = self._ones if chunk.rhos is None else chunk.rhos
-        part = self._part(masks, c, count)
-        kernels.follow_back(D, chunk.trace_discounts, rhos, self._weights[c], self.lambda_, part, carry)
+        part = self.weights.part(masks, c, count)
+        kernels.follow_back(D, chunk.trace_discounts, rhos, self.weights.of_chunk[c], self.lambda_, part, carry)
 
     def _add_border(self, carry: FloatArray, out: FloatArray) -> None:
         """What the trace at the border adds: z₀ g λ s of the first kept sample."""
@@ -324,98 +256,12 @@ class SampleOperator:
         if old.beyond > 0.0:
             part += old.beyond * V[:rows]
             part -= old.right @ (old.beyond * (coordinates if right is old.right else old.right.T @ V[:rows]))
-        out[:rows] += self._old_scales(masks) * part
-
-    def _old_scales(self, masks: Masks) -> float | FloatArray:
-        """By what the old part is multiplied in each column."""
-        scales = masks[2]
-        return self._old_scale * scales if scales.size else self._old_scale
-
-    def _masks(self, systems: NDArray[np.integer[Any]] | None, k: int) -> Masks:
-        """What the kernels take, for all samples."""
-        no_fold, no_cut = np.zeros(0, dtype=np.int16), np.zeros(0, dtype=np.bool_)
-        if (systems is None) != (self.folds is None) or (systems is not None and len(systems) != k):
-            raise InvalidInputError(
-                f"systems is {systems} with {k} column(s): name one fold a column if, and only if, there are folds"
-            )
-        if self.folds is None or systems is None:
-            return no_fold, no_fold, np.zeros(0), no_cut
-        numbers = np.asarray(systems, dtype=np.int16)
-        total = self._fold_weights.sum() + self._old_weight
-        held_out = np.array([self._fold_weights[f] if f >= 0 else 0.0 for f in numbers])
-        scales = total / np.where(held_out < total, total - held_out, total)
-        return self._fold, numbers, scales, self.folds.cut
-
-    def _part(self, masks: Masks, c: int, count: int) -> Masks:
-        """The masks of chunk ``c``."""
-        fold, numbers, scales, cut = masks
-        start = c * self.samples.chunk_size
-        return fold[start : start + count], numbers, scales, cut[start : start + count]
-
-    def _weigh_folds(self, folds: HeldOut) -> FloatArray:
-        """Σ ω_t of each fold."""
-        n_kept = self.samples.n_kept
-        if folds.fold.shape != (n_kept,) or folds.cut.shape != (n_kept,) or (n_kept and folds.fold.min() < 0):
-            raise InvalidInputError(
-                f"folds have shapes {folds.fold.shape} and {folds.cut.shape}: they need one number >= 0 for each of "
-                f"the {n_kept} samples kept"
-            )
-        weights = np.concatenate([np.zeros(0), *self._weights])
-        return np.bincount(folds.fold, weights=weights).astype(np.float64, copy=False)
-
-    # --- what else is known of the samples --------------------------------------------------------------------------
-
-    def mean_square(self) -> float:
-        """The (weighted) mean of ‖x_t‖²."""
-        total = weight = 0.0
-        for c, chunk in enumerate(self.samples.chunks):
-            count = self.samples.count(c)
-            rows, weights = chunk.row[:count], self._weights[c]
-            squares = np.empty(count)
-            if chunk.X is not None:
-                squares = np.einsum("ij,ij->i", chunk.X[rows], chunk.X[rows])
-            else:
-                kernels.row_squares(chunk.ptr, chunk.val, rows, squares)
-            total += float(weights @ squares)
-            weight += float(weights.sum())
-        if self.samples.old is not None:
-            total += self._old_weight * self.samples.old.square
-            weight += self._old_weight
-        return total / weight if weight > 0.0 else 0.0
-
-    def constant_features(self) -> FloatArray:
-        """The value that each feature has in every x_t, or 0 if they differ, (n,)."""
-        samples = self.samples
-        if not samples.n_kept:
-            return np.zeros(self.n)
-        first = samples.chunks[0]
-        reference, counts = np.zeros((self.n, 1)), np.zeros(self.n, dtype=np.int64)
-        if samples.old is None:
-            self._scatter(first, first.row[:1], np.ones((1, 1)), reference)
-        else:
-            reference[: samples.old.constant.size, 0] = samples.old.constant
-        for c, chunk in enumerate(samples.chunks):
-            rows = chunk.row[: samples.count(c)]
-            if chunk.X is not None:
-                counts += (chunk.X[rows] == reference[:, 0]).sum(axis=0)
-            else:
-                kernels.count_equal(chunk.ptr, chunk.pos, chunk.val, rows, reference[:, 0], counts)
-        return np.where(counts == samples.n_kept, reference[:, 0], 0.0)
-
-
-@cache
-def _column_blocks(k: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """k columns cut into blocks of ``_WIDTHS``: where each begins, and a tuple as long as it is wide."""
-    blocks, first = [], 0
-    while first < k:
-        width = next(width for width in _WIDTHS if width <= k - first)
-        blocks.append((first, (0,) * width))
-        first += width
-    return tuple(blocks)
+        out[:rows] += self.weights.old_scales(masks) * part
 
 
 def with_ridge(operator: SampleOperator, ridge: float) -> SampleOperator:
     """The operator A + ηD, η = ``ridge`` times the mean ‖x‖², D the identity but 0 for features that are constant."""
     if ridge == 0.0:
         return operator
-    return operator.shifted(ridge_diagonal(ridge, operator.mean_square(), operator.constant_features() != 0.0))
+    is_constant = constant_features(operator.samples) != 0.0
+    return operator.shifted(ridge_diagonal(ridge, mean_square(operator.samples, operator.weights), is_constant))
