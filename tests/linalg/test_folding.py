@@ -17,7 +17,8 @@ from tlstd.linalg.krylov import KrylovPath
 from tlstd.linalg.old_part import OldPart
 from tlstd.linalg.sample_moments import constant_features, mean_square
 from tlstd.linalg.sample_operator import SampleOperator
-from tlstd.linalg.sample_store import Samples, SampleStore
+from tlstd.linalg.sample_store import SampleStore
+from tlstd.linalg.samples import Samples
 from tlstd.types import FloatArray, Transitions
 
 LAMBDA = 0.8

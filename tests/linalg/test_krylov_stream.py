@@ -15,7 +15,8 @@ from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.krylov_stream import KrylovStream
 from tlstd.linalg.projected_stream import ProjectedStream, projected_trace
 from tlstd.linalg.sample_operator import SampleOperator
-from tlstd.linalg.sample_store import Samples, SampleStore
+from tlstd.linalg.sample_store import SampleStore
+from tlstd.linalg.samples import Samples
 from tlstd.types import FloatArray
 
 LAMBDA = 0.8

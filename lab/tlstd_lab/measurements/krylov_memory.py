@@ -20,7 +20,8 @@ from tlstd.linalg.folding import Folding
 from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.old_part import OldPart
 from tlstd.linalg.sample_operator import SampleOperator
-from tlstd.linalg.sample_store import Samples, SampleStore
+from tlstd.linalg.sample_store import SampleStore
+from tlstd.linalg.samples import Samples
 from tlstd_lab.problems import Problem, problem, stream
 
 LAMBDA = 0.9

@@ -11,7 +11,8 @@ from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.krylov_choice import DimensionChoice, choose_dimensions
 from tlstd.linalg.krylov_stream import KrylovStream
 from tlstd.linalg.sample_operator import SampleOperator, with_ridge
-from tlstd.linalg.sample_store import Samples, SampleStore
+from tlstd.linalg.sample_store import SampleStore
+from tlstd.linalg.samples import Samples
 from tlstd.types import FloatArray, IntArray, SparseVector, Transition, Vector
 
 STREAM_SAMPLES = 8192

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.kernels import krylov as kernels
-from tlstd.linalg.sample_store import Chunk
+from tlstd.linalg.samples import Chunk
 from tlstd.types import FloatArray
 
 _WIDTHS = (8, 5, 2, 1)  # numbers of columns for which there is a compiled loop: each takes seconds to compile

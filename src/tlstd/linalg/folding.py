@@ -13,7 +13,7 @@ from tlstd.linalg.krylov_choice import fixed_dimension
 from tlstd.linalg.old_part import Forecasts, OldPart
 from tlstd.linalg.sample_moments import constant_features, mean_square
 from tlstd.linalg.sample_operator import SampleOperator
-from tlstd.linalg.sample_store import Samples
+from tlstd.linalg.samples import Samples
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray
 

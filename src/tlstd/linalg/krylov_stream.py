@@ -12,7 +12,8 @@ from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.krylov_choice import DimensionChoice, choose_dimensions
 from tlstd.linalg.projected_stream import ProjectedStream, projected_trace
 from tlstd.linalg.sample_operator import SampleOperator
-from tlstd.linalg.sample_store import Samples, SampleStore
+from tlstd.linalg.sample_store import SampleStore
+from tlstd.linalg.samples import Samples
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray, SparseVector, Transition
 

@@ -11,7 +11,7 @@ from tlstd.kernels import projected_stream as kernels
 from tlstd.kernels.krylov import trace_factors
 from tlstd.kernels.sparse import dots, projected_value
 from tlstd.linalg.arrays import enlarged
-from tlstd.linalg.sample_store import Chunk, Samples
+from tlstd.linalg.samples import Chunk, Samples
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray, SparseVector, Transition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tlstd.linalg.batch import Batch, CSRArrays
-from tlstd.linalg.sample_store import Chunk, Samples
+from tlstd.linalg.samples import Chunk, Samples
 from tlstd.types import FloatArray, IntArray
 
 

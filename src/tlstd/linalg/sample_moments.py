@@ -6,8 +6,8 @@ import numpy as np
 
 from tlstd.kernels import krylov as kernels
 from tlstd.linalg.chunk_products import scatter
-from tlstd.linalg.sample_store import Samples
 from tlstd.linalg.sample_weights import SampleWeights
+from tlstd.linalg.samples import Samples
 from tlstd.types import FloatArray
 
 

@@ -15,8 +15,8 @@ from tlstd.kernels import krylov as kernels
 from tlstd.linalg.chunk_products import gather, scatter
 from tlstd.linalg.moments import ridge_diagonal
 from tlstd.linalg.sample_moments import constant_features, mean_square
-from tlstd.linalg.sample_store import Samples
 from tlstd.linalg.sample_weights import HeldOut, Masks, SampleWeights
+from tlstd.linalg.samples import Samples
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray
 

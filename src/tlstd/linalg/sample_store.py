@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from math import ceil, log1p
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlstd.container import Saved, State
-from tlstd.errors import CapacityError
-from tlstd.kernels import krylov as kernels
 from tlstd.kernels.sparse import append_sample
 from tlstd.linalg.batch import Batch
+from tlstd.linalg.chunk_writer import write
 from tlstd.linalg.old_part import OldPart
+from tlstd.linalg.samples import Chunk, Samples, trace_after
+from tlstd.linalg.saved_samples import SavedColumns, columns_of
 from tlstd.linalg.seen import SeenFeatures
-from tlstd.linalg.threads import one_thread
 from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray, SparseVector, Transition
-
-Int32Array: TypeAlias = NDArray[np.int32]
-Number = TypeVar("Number", np.float64, np.int32)
 
 CHUNK_SIZE = 4096
 """Samples in a chunk of sparse rows."""
@@ -28,92 +24,7 @@ DENSE_BYTES = 1 << 21
 NEGLIGIBLE = 2.0**-60
 """Share of the total weight below which forgotten samples leave: 2⁻⁸ of what rounding takes from it."""
 
-_AT_ONCE = 1 << 12  # entries that are copied and looked up together, about: they stay in a cache
-_MAX_INT32 = (1 << 31) - 1
 _NO_VALUES: FloatArray = np.zeros(0)
-_NO_ROW = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-
-
-class Chunk:
-    """Consecutive samples. Arrays may have room at their ends; what is in use follows from the number of samples.
-
-    ``ptr``, ``pos``, ``val``: the rows, as in :mod:`tlstd.kernels.krylov`; ``X`` instead if rows are dense.
-    ``row``, ``next_row``: of each sample; ``rewards`` (N, n_targets), ``discounts``, ``trace_discounts``, and ``rhos``
-    or None while all are 1. Appending writes behind what is in use and replaces arrays that are too short by longer
-    copies, so that whoever holds an array goes on seeing the samples that it had.
-    """
-
-    __slots__ = ("X", "discounts", "next_row", "pos", "ptr", "rewards", "rhos", "row", "trace_discounts", "val")
-
-    def __init__(self, n_targets: int, n_features: int | None) -> None:
-        """An empty chunk, of dense rows if ``n_features`` is their length."""
-        self.X: FloatArray | None = None if n_features is None else np.empty((0, n_features))
-        self.ptr: Int32Array = np.zeros(1, dtype=np.int32)
-        self.pos: Int32Array = np.empty(0, dtype=np.int32)
-        self.val: FloatArray | None = None
-        self.row: Int32Array = np.empty(0, dtype=np.int32)
-        self.next_row: Int32Array = np.empty(0, dtype=np.int32)
-        self.rewards: FloatArray = np.empty((0, n_targets))
-        self.discounts: FloatArray = np.empty(0)
-        self.trace_discounts: FloatArray = np.empty(0)
-        self.rhos: FloatArray | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays, with the room at their ends."""
-        arrays = (getattr(self, name) for name in self.__slots__)
-        return sum(0 if array is None else array.nbytes for array in arrays)
-
-    def n_rows(self, n_samples: int) -> int:
-        """Number of rows that the first ``n_samples`` use."""
-        last = n_samples - 1
-        return 0 if last < 0 else max(int(self.row[last]), int(self.next_row[last])) + 1
-
-    def room(self, n_samples: int, n_rows: int, n_entries: int, limit: int) -> None:
-        """Make room for so many in all; at most ``limit`` samples will ever come."""
-        if n_entries > _MAX_INT32:
-            raise CapacityError(f"{limit} samples would have {n_entries} non-zero features: at most 2³¹-1 can be kept")
-        for name in ("row", "next_row", "rewards", "discounts", "trace_discounts", "rhos"):
-            column = getattr(self, name)  # each by its own length: an interruption may have left them different
-            if column is not None and n_samples > column.shape[0]:
-                setattr(self, name, _resized(column, min(limit, _roomy(n_samples, column.shape[0]))))
-        if self.X is not None:
-            if n_rows > self.X.shape[0]:
-                self.X = _resized(self.X, min(2 * limit, _roomy(n_rows, self.X.shape[0])))
-            return
-        if n_rows >= self.ptr.size:
-            self.ptr = _resized(self.ptr, min(2 * limit, _roomy(n_rows, self.ptr.size)) + 1)
-        if self.val is not None and n_entries > self.val.size:
-            self.val = _resized(self.val, _roomy(n_entries, self.val.size))
-        if n_entries > self.pos.size:
-            self.pos = _resized(self.pos, _roomy(n_entries, self.pos.size))
-
-    def trim(self, n_samples: int) -> None:
-        """Give back the room behind the first ``n_samples``."""
-        n_rows = self.n_rows(n_samples)
-        if self.X is not None:
-            self.X = _resized(self.X, n_rows)
-            return
-        n_entries = int(self.ptr[n_rows])
-        self.ptr = _resized(self.ptr, n_rows + 1)
-        if self.val is not None:
-            self.val = _resized(self.val, n_entries)
-        self.pos = _resized(self.pos, n_entries)
-
-
-def _roomy(needed: int, size: int) -> int:
-    """A new size that leaves a sixteenth of the old one over."""
-    return max(needed, size + size // 16 + 16)
-
-
-def _resized(array: NDArray[Number], size: int) -> NDArray[Number]:
-    """A copy with another length; the array itself if it has it."""
-    if array.shape[0] == size:
-        return array
-    copy = np.empty((size, *array.shape[1:]), dtype=array.dtype)
-    kept = min(size, array.shape[0])
-    copy[:kept] = array[:kept]
-    return copy
 
 
 class Fold(Protocol):
@@ -124,46 +35,6 @@ class Fold(Protocol):
 
     def __call__(self, samples: Samples, n_chunks: int) -> OldPart:
         """What is kept."""
-
-
-class Samples(NamedTuple):
-    """What a store holds at one moment; later appends do not change it."""
-
-    chunks: tuple[Chunk, ...]
-    is_dense: bool | None
-    """Whether rows are dense; None before the first sample."""
-    chunk_size: int
-    """Samples in every chunk but the last."""
-    n_samples: int
-    """Samples ever appended."""
-    n_left: int
-    """Of these, the first ones that have left."""
-    n: int
-    """Features seen."""
-    border: FloatArray
-    """The trace after the samples that have left; as long as the features that they had."""
-    old: OldPart | None = None
-    """Their system, if they were folded."""
-
-    @property
-    def n_kept(self) -> int:
-        """Number of samples that are there."""
-        return self.n_samples - self.n_left
-
-    def columns(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Rewards (N, n_targets), discounts, trace discounts and ratios of the samples that are there; copies."""
-        parts = [(chunk, self.count(c)) for c, chunk in enumerate(self.chunks)]
-        rhos = [np.ones(count) if chunk.rhos is None else chunk.rhos[:count] for chunk, count in parts]
-        return (
-            np.concatenate([chunk.rewards[:count] for chunk, count in parts]),
-            np.concatenate([chunk.discounts[:count] for chunk, count in parts]),
-            np.concatenate([chunk.trace_discounts[:count] for chunk, count in parts]),
-            np.concatenate(rhos),
-        )
-
-    def count(self, c: int) -> int:
-        """Number of samples in chunk ``c``."""
-        return min(self.chunk_size, self.n_kept - c * self.chunk_size)
 
 
 class SampleStore:
@@ -288,7 +159,7 @@ class SampleStore:
                 chunk, filled = Chunk(self.n_targets, self.n_features if samples.is_dense else None), 0
                 samples = samples._replace(chunks=(*samples.chunks, chunk))
             stop = min(len(batch), start + samples.chunk_size - filled)
-            self._fill(samples, filled, batch.part(start, stop))
+            write(samples.chunks[-1], filled, batch.part(start, stop), self._seen, samples.chunk_size)
             n_samples, n = samples.n_samples + stop - start, int(self._seen.counter[0])
             samples = self._shortened(samples._replace(n_samples=n_samples, n=n))
             start = stop
@@ -337,88 +208,6 @@ class SampleStore:
         seen.insert(ids)
         self._seen = seen
 
-    def _fill(self, samples: Samples, filled: int, part: Batch) -> None:
-        """Write the samples of ``part`` to the last chunk, behind the ``filled`` samples that it has."""
-        chunk, stop = samples.chunks[-1], filled + len(part)
-        n_rows = chunk.n_rows(filled)
-        last = int(chunk.next_row[filled - 1]) if filled else -1
-        shared = np.empty(len(part), dtype=np.bool_)
-        if samples.is_dense:
-            self._copy_dense(chunk, part, n_rows, last, shared, stop, samples.chunk_size)
-        else:
-            self._copy_sparse(chunk, part, n_rows, last, shared, stop, samples.chunk_size)
-        columns = (chunk.row, chunk.next_row, chunk.rewards, chunk.discounts, chunk.trace_discounts)
-        given = (part.rewards, part.discounts, part.trace_discounts, part.rhos)
-        ones = kernels.write_columns(shared, given, n_rows, last, columns, filled)
-        if chunk.rhos is None and not ones:
-            chunk.rhos = np.ones(chunk.row.size)
-        if chunk.rhos is not None:
-            chunk.rhos[filled:stop] = part.rhos
-        if stop == samples.chunk_size:
-            chunk.trim(stop)
-
-    def _copy_sparse(
-        self, chunk: Chunk, part: Batch, n_rows: int, last: int, shared: NDArray[np.bool_], stop: int, limit: int
-    ) -> None:
-        x, rows, x_next, next_rows = part.sparse()
-        start = int(chunk.ptr[n_rows])
-        tail = _NO_ROW if last < 0 else self._stored_row(chunk, last)
-        n_new, n_entries = kernels.plan_sparse(
-            x, rows, x_next, next_rows, part.one_store, part.discounts, tail, min(last, 0), shared
-        )
-        chunk.room(stop, n_rows + n_new, start + n_entries, limit)
-        ids, vals = np.empty(n_entries, dtype=np.int64), np.empty(n_entries)
-        at_once = max(1, _AT_ONCE * len(part) // max(1, n_entries))
-        for first in range(0, len(part), at_once):
-            s = slice(first, first + at_once)
-            n_rows, n_copied, ones = kernels.copy_sparse(
-                x, rows[s], x_next, next_rows[s], shared[s], part.discounts[s], chunk.ptr, n_rows, ids, vals
-            )
-            end = start + n_copied
-            chunk.pos[start:end] = self._positions(ids[:n_copied])
-            if not ones and chunk.val is None:
-                chunk.val = np.ones(chunk.pos.size)
-            if chunk.val is not None:
-                chunk.val[start:end] = vals[:n_copied]
-            start = end
-
-    def _stored_row(self, chunk: Chunk, r: int) -> tuple[IntArray, IntArray, FloatArray]:
-        """A row of a chunk with feature ids, as a CSR matrix of one row."""
-        entries = slice(chunk.ptr[r], chunk.ptr[r + 1])
-        ids = self._seen.all_ids[chunk.pos[entries]]
-        vals = np.ones(ids.size) if chunk.val is None else chunk.val[entries]
-        return np.array([0, ids.size]), ids, vals
-
-    def _positions(self, ids: IntArray) -> IntArray:
-        """Positions of features, which are given one if they have none."""
-        positions = self._seen.find(ids)
-        missing = positions < 0
-        if missing.any():
-            new = ids[missing]
-            self._seen.insert(new)
-            positions[missing] = self._seen.find(new)
-            if len(self._seen) > _MAX_INT32:
-                raise CapacityError(f"{len(self._seen)} features were seen: at most 2³¹-1 can be kept")
-        return positions
-
-    def _copy_dense(
-        self, chunk: Chunk, part: Batch, n_rows: int, last: int, shared: NDArray[np.bool_], stop: int, limit: int
-    ) -> None:
-        assert chunk.X is not None
-        if not len(self._seen):
-            self._seen.insert(np.arange(self.n_features))
-        if isinstance(part.x, np.ndarray) and isinstance(part.x_next, np.ndarray):
-            X, rows, X_next, next_rows = part.x, part.rows, part.x_next, part.next_rows
-        else:
-            X, X_next = part.dense(self._seen.ids)
-            rows = next_rows = np.arange(len(part))
-        tail = chunk.X[last] if last >= 0 else np.zeros(self.n_features)
-        n_new, _ = kernels.plan_dense(
-            X, rows, X_next, next_rows, X is X_next, part.discounts, tail, min(last, 0), shared
-        )
-        chunk.room(stop, n_rows + n_new, 0, limit)
-        kernels.copy_dense(X, rows, X_next, next_rows, shared, part.discounts, chunk.X, n_rows)
-
     # --- leaving ----------------------------------------------------------------------------------------------------
 
     def leave(self, n_chunks: int) -> None:
@@ -453,23 +242,6 @@ class SampleStore:
     def state(self) -> State:
         """What :meth:`restore` takes: a copy of all samples, with 8 bytes for each number."""
         samples = self._samples
-        parts = [_columns(chunk, samples.count(c)) for c, chunk in enumerate(samples.chunks)]
-        width = self.n_features if samples.is_dense else 0
-        nothing = {
-            "shared": np.zeros(0, dtype=np.int64),
-            "lengths": np.zeros(0, dtype=np.int64),
-            "positions": np.zeros(0, dtype=np.int64),
-            "values": np.zeros(0),
-            "X": np.zeros((0, width)),
-            "rewards": np.zeros((0, self.n_targets)),
-            "discounts": np.zeros(0),
-            "trace_discounts": np.zeros(0),
-            "rhos": np.zeros(0),
-        }
-        columns = {name: np.concatenate([none, *(part[name] for part in parts)]) for name, none in nothing.items()}
-        for name, used in (("values", "val"), ("rhos", "rhos")):  # left out if they are all 1
-            if all(getattr(chunk, used) is None for chunk in samples.chunks):
-                columns[name] = np.zeros(0)
         return {
             "seen": {"ids": self.ids},
             "storage": "none" if samples.is_dense is None else "dense" if samples.is_dense else "sparse",
@@ -477,7 +249,7 @@ class SampleStore:
             "n_left": samples.n_left,
             "border": samples.border,
             **({} if samples.old is None else {"old": samples.old.state()}),
-            **columns,
+            **columns_of(samples, self.n_features, self.n_targets),
         }
 
     def restore(self, saved: Saved) -> None:
@@ -503,87 +275,10 @@ class SampleStore:
         if n_left and self._half is not None and self._fold is not None:
             old = OldPart.restored(saved.part("old"), n, self.n_targets, self._fold.n_forecasts)
         width = self.n_features if storage == "dense" else None
-        columns = _Columns(saved, n_samples - n_left, n, self.n_targets, width)
+        columns = SavedColumns(saved, n_samples - n_left, n, self.n_targets, width)
         is_dense = None if storage == "none" else storage == "dense"
         self._samples = Samples((), is_dense, size, n_left, n_left, n, border, old)
         for start in range(0, n_samples - n_left, size):
             self.append(columns.batch(start, start + size, self._seen.ids))
         if (self._samples.n_samples, self._samples.n_left, self._samples.n) != (n_samples, n_left, n):
             raise saved.error("n_samples", f"is {n_samples}, of which {n_left} left: they do not fit the samples kept")
-
-
-def trace_after(chunk: Chunk, n_samples: int, lambda_: float, before: FloatArray) -> FloatArray:
-    """The trace after the first samples of a chunk, given the one before; as long as the features that occurred."""
-    factors = np.empty(n_samples)
-    rhos = np.ones(n_samples) if chunk.rhos is None else chunk.rhos
-    factor = kernels.trace_factors(chunk.trace_discounts, rhos, lambda_, factors)
-    rows = chunk.row[:n_samples]
-    if chunk.X is not None:
-        with one_thread():
-            z: FloatArray = factors @ chunk.X[rows]
-        z[: before.size] += factor * before
-        return z
-    n_entries = chunk.ptr[chunk.n_rows(n_samples)]
-    z = np.zeros(max(before.size, int(chunk.pos[:n_entries].max(initial=-1)) + 1))
-    z[: before.size] = factor * before
-    kernels.scatter(chunk.ptr, chunk.pos, chunk.val, rows, factors[:, None], 0, (0,), z[:, None])
-    return z
-
-
-def _columns(chunk: Chunk, count: int) -> dict[str, NDArray[np.generic]]:
-    """The first ``count`` samples of a chunk as columns; ``shared`` says whose x is the next row of the one before."""
-    n_rows = chunk.n_rows(count)
-    shared = np.zeros(count, dtype=np.int64)
-    shared[1:] = chunk.row[1:count] == chunk.next_row[: count - 1]
-    n_entries = int(chunk.ptr[n_rows]) if chunk.X is None else 0
-    return {
-        "shared": shared,
-        "lengths": np.diff(chunk.ptr[: n_rows + 1]) if chunk.X is None else np.zeros(0, dtype=np.int32),
-        "positions": chunk.pos[:n_entries],
-        "values": np.ones(n_entries) if chunk.val is None else chunk.val[:n_entries],
-        "X": np.zeros((0, 0)) if chunk.X is None else chunk.X[:n_rows],
-        "rewards": chunk.rewards[:count],
-        "discounts": chunk.discounts[:count],
-        "trace_discounts": chunk.trace_discounts[:count],
-        "rhos": np.ones(count) if chunk.rhos is None else chunk.rhos[:count],
-    }
-
-
-class _Columns:
-    """The columns of a saved state, checked, from which the samples can be appended again."""
-
-    def __init__(self, saved: Saved, n_kept: int, n: int, n_targets: int, n_dense: int | None) -> None:
-        biggest = MAX_MAGNITUDE
-        self.rewards = saved.floats("rewards", n_kept, n_targets, low=-biggest, high=biggest)
-        self.discounts = saved.floats("discounts", n_kept, low=0.0, high=1.0)
-        self.trace_discounts = saved.floats("trace_discounts", n_kept, low=0.0, high=1.0)
-        ratios = n_kept if saved.shape("rhos") != (0,) else 0
-        self.rhos = saved.floats("rhos", ratios, low=0.0, high=biggest) if n_kept else saved.floats("rhos", 0)
-        if not ratios:
-            self.rhos = np.ones(n_kept)
-        shared = saved.integers("shared", n_kept, low=0, high=1).astype(np.bool_)
-        if shared[:1].any() or (shared[1:] & (self.discounts[:-1] == 0.0)).any():
-            raise saved.error("shared", "says that a sample begins in a row that is not there")
-        self.rows, self.next_rows = np.empty(n_kept, dtype=np.int64), np.empty(n_kept, dtype=np.int64)
-        n_rows = int(kernels.place_rows(shared, self.discounts, 0, -1, self.rows, self.next_rows))
-        self.lengths = saved.integers("lengths", 0 if n_dense else n_rows, low=0, high=_MAX_INT32)
-        self.ends = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
-        n_entries = int(self.ends[-1])
-        self.positions = saved.integers("positions", n_entries, low=0, high=n - 1)
-        n_values = n_entries if saved.shape("values") != (0,) else 0
-        self.values = saved.floats("values", n_values, low=-biggest, high=biggest)
-        self.X = saved.floats("X", n_rows if n_dense else 0, n_dense or 0, low=-biggest, high=biggest)
-
-    def batch(self, start: int, stop: int, ids: IntArray) -> Batch:
-        """The samples from ``start`` to ``stop``; ``ids`` has the features by position."""
-        s = slice(start, stop)
-        rows, next_rows = self.rows[s], self.next_rows[s]
-        columns = (self.rewards[s], self.discounts[s], self.trace_discounts[s], self.rhos[s])
-        if self.X.size:
-            return Batch(self.X, rows, self.X, next_rows, *columns)
-        first, last = int(rows[0]), max(int(rows[-1]), int(next_rows[-1])) + 1
-        entries = slice(self.ends[first], self.ends[last])
-        indices = ids[self.positions[entries]]
-        values = self.values[entries] if self.values.size else np.ones(indices.size)
-        x = (self.ends[first : last + 1] - self.ends[first], indices, values)
-        return Batch(x, rows - first, x, next_rows - first, *columns)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.errors import InvalidInputError
-from tlstd.linalg.sample_store import Samples
+from tlstd.linalg.samples import Samples
 from tlstd.types import FloatArray
 
 Masks = tuple[NDArray[np.int16], NDArray[np.int16], FloatArray, NDArray[np.bool_]]
