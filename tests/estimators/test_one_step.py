@@ -9,6 +9,7 @@ import pytest
 
 from tlstd import TD, TLSTD, Decay, KrylovLSTD, TrueOnlineTD
 from tlstd.checks import reliability
+from tlstd.checks.data import as_sparse, stream
 from tlstd.errors import InvalidInputError, TlstdError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.registry import ESTIMATORS
@@ -175,3 +176,16 @@ def test_interrupted_at_any_line_it_is_before_or_after_the_step(name: str) -> No
         assert model._bound >= reference._bound
     assert interrupted > 20
     np.testing.assert_allclose(model.sparse_weights.values, reference.sparse_weights.values, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["TD", "TrueOnlineTD", "TLSTD", "KrylovLSTD (stream)"])
+def test_a_refused_step_leaves_the_solution_that_was_read(name: str) -> None:
+    model: Any = ESTIMATORS[name](40)
+    for t in as_sparse(stream(30, seed=2, n_features=40)):
+        model.update(t)
+    solution = model.weights
+    vector = SparseVector(np.array([1, 3]), np.array([1e80, 1.0]), 40)
+    with pytest.raises(InvalidInputError, match="eligibility trace"):
+        model.update(Transition(vector, 1.0, vector, discount=0.9, trace_discount=0.9, rho=1e50))
+    assert model._solved is not None
+    assert model.weights is solution or np.array_equal(model.weights, solution)

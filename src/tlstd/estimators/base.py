@@ -242,9 +242,12 @@ class LinearEstimator(ABC):
         """Learn from one transition."""
         if type(transition) is not Transition or not self._learn_one(transition):
             self._learn_any(transition)
+        else:
+            own = self.__dict__
+            own["_solved"] = own["_reading"] = None
 
     def _learn_one(self, t: Transition) -> bool:
-        """Learn from an everyday transition in one compiled call, or return False and change nothing but caches.
+        """Learn from an everyday transition in one compiled call, or return False and change nothing.
 
         What a :class:`Transition` may have that this model cannot use is for this method to see: sizes, the number of
         rewards, a trace that becomes too long (``_bound``), and what ``_admit`` refuses. No NumPy arithmetic here:

@@ -168,7 +168,6 @@ class KrylovLSTD(LinearEstimator):
         own, stream = self.__dict__, self._stream
         if stream is None or type(t.reward) is not float or own["n_targets"] != 1 or t.x.size != own["n_features"]:
             return False
-        own["_solved"] = own["_reading"] = None
         return stream.append_one(t, own["_bound"])
 
     def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:

@@ -173,7 +173,6 @@ class TDFamily(SteppingEstimator):
             or (self._replacing and x.indices.size > max(1, x.size // 2))
         ):
             return False
-        own["_solved"] = None
         index, hashed = own["_seen"].table
         return kernels.learn_one(  # type: ignore[no-any-return]
             x.indices,

@@ -137,7 +137,6 @@ class TLSTD(TruncatedEstimator):
             or t.x.size != own["n_features"]
         ):
             return False
-        own["_solved"] = own["_reading"] = None
         return own["_system"].take(t, own["_bound"])  # type: ignore[no-any-return]
 
     def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:

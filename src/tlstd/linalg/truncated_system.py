@@ -126,8 +126,10 @@ class TruncatedSystem:
         """
         if self.equations is not None or type(self.trace) is not AccumulatingTrace:
             return False
-        self._core = None
-        return self.buffer.take(t, self.lambda_, self.seen, bound)
+        taken = self.buffer.take(t, self.lambda_, self.seen, bound)
+        if taken:
+            self._core = None
+        return taken
 
     def append_one(self, sample: Batch) -> None:
         """Take in one checked sample. When the buffer is then full, the caller has to call :meth:`compress`."""
