@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tlstd import parameters
 from tlstd.container import Saved, State
-from tlstd.estimators.base import Factory, LinearEstimator, guarded
+from tlstd.estimators.base import Factory, guarded
+from tlstd.estimators.kept_samples import SampleKeeper
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.folding import Folding
 from tlstd.linalg.krylov import Arnoldi
@@ -21,7 +22,7 @@ FOLD_DIMENSION = 60
 """Dimension of the space on which folded samples are exact where the solution's is chosen."""
 
 
-class KrylovLSTD(LinearEstimator):
+class KrylovLSTD(SampleKeeper):
     """LSTD(λ) solved in the Krylov space of (A, b): A = (1/T) Σ z_t d_tᵀ is only multiplied with, never formed.
 
     The samples are kept. When weights are read, an orthonormal basis of b, A b, A²b, … is made by one pass over the
@@ -125,23 +126,6 @@ class KrylovLSTD(LinearEstimator):
         self._stream = None
         if self.reads == "stream":
             self._stream = KrylovStream(self._store, self._fixed, self._operator)
-
-    @property
-    def n_updates(self) -> int:
-        """Number of transitions learned from."""
-        return self._store.samples.n_samples
-
-    @property
-    @guarded
-    def n_seen(self) -> int:
-        """Number of distinct features seen so far."""
-        return self._store.samples.n
-
-    @property
-    @guarded
-    def bytes_per_sample(self) -> float:
-        """Bytes that a further sample takes, room at the end included: what those that are kept take, and an eighth."""
-        return 1.125 * self._store.nbytes / max(1, self._store.samples.n_kept)
 
     @guarded
     def operator(self) -> SampleOperator:

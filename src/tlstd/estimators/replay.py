@@ -12,8 +12,9 @@ import tlstd
 from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
-from tlstd.estimators.base import Factory, LinearEstimator, guarded
+from tlstd.estimators.base import Factory, LinearEstimator
 from tlstd.estimators.composite import fresh_part, made_from
+from tlstd.estimators.kept_samples import SampleKeeper
 from tlstd.estimators.td_family import TDFamily
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.replay import recorded, shuffled
@@ -21,7 +22,7 @@ from tlstd.linalg.sample_store import SampleStore
 from tlstd.types import FloatArray, IntArray
 
 
-class Replay(LinearEstimator):
+class Replay(SampleKeeper):
     """TD or true-online TD that learns from its samples several times: experience replay over a recorded stream.
 
     The paper's remark that TD can use its samples again. The samples are kept. When weights are read, the learner
@@ -76,23 +77,6 @@ class Replay(LinearEstimator):
         self.seed = parameters.integer("seed", seed, low=0)
         self._learner = copy.deepcopy(learner)
         self._store = SampleStore(self.n_features, lambda_=self.lambda_, n_targets=self.n_targets)
-
-    @property
-    def n_updates(self) -> int:
-        """Number of transitions learned from, each counted once."""
-        return self._store.samples.n_samples
-
-    @property
-    @guarded
-    def n_seen(self) -> int:
-        """Number of distinct features seen so far."""
-        return self._store.samples.n
-
-    @property
-    @guarded
-    def bytes_per_sample(self) -> float:
-        """Bytes that a further sample takes, room at the end included: what those that are kept take, and an eighth."""
-        return 1.125 * self._store.nbytes / max(1, self._store.samples.n_kept)
 
     def _admit(self, batch: Batch) -> None:
         self._learner._admit(batch)
