@@ -1,6 +1,8 @@
-"""Settings of the whole test run."""
+"""Settings of the whole test run, and where its time goes (``uv run pytest --cpu``)."""
 
 import os
+from collections import Counter
+from collections.abc import Generator
 
 import pytest
 
@@ -18,11 +20,50 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put every second of the longest tests before the first half of all and the others before the second half.
-
-    These are what two workers start with.
-    """
-    first = [item for name in LONGEST for item in items if item.nodeid.endswith(name)]
-    rest = [item for item in items if item not in first]
+    """Put the longest tests where two workers begin: at the start, and in the middle."""
+    longest = [item for name in LONGEST for item in items if item.nodeid.endswith(name)]
+    rest = [item for item in items if item not in longest]
     middle = len(rest) // 2
-    items[:] = [*first[::2], *rest[:middle], *first[1::2], *rest[middle:]]
+    items[:] = [*longest[::2], *rest[:middle], *longest[1::2], *rest[middle:]]
+
+
+# --- where the time goes, in processor seconds: they do not depend on what else the machine does ----------------------
+
+BEGIN = pytest.StashKey[float]()
+spent: Counter[str] = Counter()
+"""Processor seconds by folder or file of the tests, in the process that gets the reports."""
+
+
+def seconds() -> float:
+    """Processor time of this process and of the children that it has waited for."""
+    return sum(os.times()[:4])
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cpu", action="store_true", help="say at the end how many processor seconds the tests took")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    item.stash[BEGIN] = seconds()
+    yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    yield
+    item.user_properties.append(("cpu", seconds() - item.stash[BEGIN]))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    for name, value in report.user_properties if report.when == "teardown" else []:
+        if name == "cpu" and isinstance(value, float):
+            path = report.nodeid.partition("::")[0]
+            spent[path if path.count("/") == 1 else path.rpartition("/")[0]] += value
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.getoption("--cpu"):
+        terminalreporter.section(f"processor seconds: {sum(spent.values()):.0f} in tests, {seconds():.0f} in all")
+        for path, value in spent.most_common(30):
+            terminalreporter.line(f"{value:7.1f}  {path}")

@@ -383,7 +383,7 @@ def check_save_and_load(factory: Factory) -> None:
                 twin = loaded(path, type(model))
             except StateError as error:
                 raise AssertionError(f"after {n_steps} steps it cannot be saved and loaded: {error}") from error
-        for more in (stream(0), stream(30, seed=1), stream(200, seed=2)):
+        for more in (stream(0), stream(30, seed=1), stream(90, seed=2)):
             for m in (model, twin):
                 for t in more[:30]:
                     m.update(t)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlstd.kernels import sparse as kernels
 from tlstd.kernels import transitions as checks
@@ -13,6 +14,7 @@ from tlstd.types import FloatArray, IntArray, Matrix, SparseVector, Transition, 
 
 CSRArrays: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 Rows: TypeAlias = "CSRArrays | FloatArray"
+Number = TypeVar("Number", np.float64, np.int64)
 
 DENSE_FRACTION = 0.25
 """Share of non-zero features from which vectors are kept as dense rows."""
@@ -51,12 +53,13 @@ class Batch:
 
     @classmethod
     def from_transitions(cls, t: Transitions) -> Batch:
-        """All columns, without copies."""
+        """All columns; features are never copied, other columns only where they are strided or read-only."""
         x, x_next = _store(t.store), _store(t.next_store)
         if isinstance(x, tuple) != isinstance(x_next, tuple):
             x, x_next = _as_csr(x), _as_csr(x_next)
         rewards = t.rewards[:, None] if t.rewards.ndim == 1 else t.rewards
-        return cls(x, t.rows, x_next, t.next_rows, rewards, t.discounts, t.trace_discounts, t.rhos)
+        columns = (rewards, t.discounts, t.trace_discounts, t.rhos)
+        return cls(x, _plain(t.rows), x_next, _plain(t.next_rows), *map(_plain, columns))
 
     def __len__(self) -> int:
         return self.rows.size
@@ -183,6 +186,12 @@ def vector_arrays(x: Vector) -> tuple[IntArray, FloatArray]:
         return x.indices, x.values
     indices = np.flatnonzero(x)
     return indices, x[indices]
+
+
+def _plain(column: NDArray[Number]) -> NDArray[Number]:
+    """The column, or a copy if every loop would have to be compiled once more for it."""
+    flags = column.flags
+    return column if flags.c_contiguous and flags.writeable else column.copy()
 
 
 def _one_row(x: Vector) -> CSRArrays:
