@@ -627,6 +627,20 @@ def refusal(path: Path) -> str:
     return ""
 
 
+@pytest.mark.parametrize("model", [LSTD(D, lambda_=0.9), TD(D, step_size=0.01, lambda_=0.9)], ids=["LSTD", "TD"])
+def test_a_row_twice_on_the_trace_is_refused(model: LinearEstimator, tmp_path: Path) -> None:
+    """A loop that goes through the list and adds to it would write past its end."""
+    path = tmp_path / "model"
+    model.update_many(stream(0, 30, sparse=True))
+    model.save(path)
+    header, arrays = unpack(path.read_bytes())
+    (key,) = (key for key in arrays if key.endswith("active"))
+    assert arrays[key].size > 1
+    arrays[key][0] = arrays[key][1]
+    path.write_bytes(pack(header, arrays))
+    assert "different rows" in refusal(path)
+
+
 class Mine(TLSTD):
     """A class that the library does not know."""
 

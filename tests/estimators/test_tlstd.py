@@ -11,7 +11,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from tests.helpers import batch_lstd, dense, random_transitions
+from tests.helpers import batch_lstd, dense, interrupted_everywhere, random_transitions
 from tlstd.errors import CapacityError, InvalidInputError
 from tlstd.estimators.atd import ATD
 from tlstd.estimators.lstd import LSTD
@@ -532,3 +532,17 @@ def test_saved_files_go_on_with_their_buffer(tmp_path: Path, monkeypatch: pytest
     assert (again.buffer_capacity, again.n_buffered) == (model.buffer_capacity, model.n_buffered)
     assert model.buffer_capacity == (80 if before else 52)
     assert_array_equal(again.weights, model.weights)
+
+
+def test_a_replacing_trace_is_put_back_after_an_interruption() -> None:
+    """It is changed in place before the sample counts, at the start of a buffer and within one."""
+    steps = random_transitions(np.random.default_rng(4), n_features=12, n_steps=15, density=0.2, terminate=0.0)
+
+    def make() -> TLSTD:
+        return TLSTD(12, 12, lambda_=0.9, trace="replacing", buffer_size=4)
+
+    whole = make()
+    whole.update_many(steps)
+    for model in interrupted_everywhere(make, steps[:8], steps[8:10], every=2):
+        model.update_many(steps[model.n_updates :])
+        assert np.abs(model.weights - whole.weights).max() <= 1e-9 * np.abs(whole.weights).max()
