@@ -327,9 +327,9 @@ import numpy as np
 import tlstd
 
 path, random_ = sys.argv[1], random.Random(0)
-chain = tlstd.random_walk(n_states=301, gamma=0.9)
+chain = tlstd.random_walk(n_states=151, gamma=0.9)
 steps = chain.sample(600, np.random.default_rng(0))
-model = tlstd.TLSTD(301, 60, lambda_=0.5, buffer_size=60)
+model = tlstd.TLSTD(151, 30, lambda_=0.5, buffer_size=60)
 model.update_many(steps)
 model.save(path)
 loaded = 0
@@ -343,7 +343,7 @@ for _ in range(25):
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     model = tlstd.load(path)
-    loaded += model.weights.size == 301
+    loaded += model.weights.size == 151
 print(loaded, model.n_updates, sum(name.endswith(".tmp") for name in os.listdir(os.path.dirname(path))))
 """
 

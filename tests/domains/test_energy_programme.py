@@ -245,9 +245,10 @@ def test_policy_beats_simple_ones(domain: EnergyStorage, policy: StoragePolicy) 
         assert gain.mean() - half > least, f"{other}: {gain.mean():.2f} ± {half:.2f}"
 
 
+@pytest.mark.long
 def test_values_agree_with_rollouts(domain: EnergyStorage, policy: StoragePolicy) -> None:
     """Exact values lie in the 99% intervals of rollouts at 97% of random states or more."""
-    rng, n_states, n_rollouts, gamma = np.random.default_rng(1), 80, 500, 0.8
+    rng, n_states, n_rollouts, gamma = np.random.default_rng(1), 200, 500, 0.8
     horizon = int(np.ceil(np.log(1e-3 * (1 - gamma) / domain.reward_bound) / np.log(gamma)))
     starts = domain.start(n_states, rng)
     states = np.repeat(starts, n_rollouts, axis=0)

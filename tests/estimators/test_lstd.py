@@ -467,6 +467,7 @@ PROCESSES: dict[str, Callable[[], MarkovRewardProcess]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "lambda_"), [("Boyan chain", 0.0), *((name, 0.6) for name in PROCESSES)])
 def test_error_falls_with_the_root_of_the_stream(name: str, lambda_: float) -> None:
     """The distance to the exact solution falls like T^(-1/2): the estimate is consistent and as quick as it can be."""

@@ -303,6 +303,7 @@ def long_stream(name: str, n_steps: int) -> Transitions:
 
 
 class TestExpectedUpdate:
+    @pytest.mark.long
     @pytest.mark.parametrize("name", PROCESSES)
     @LAMBDAS
     def test_vanishes_at_the_solution(self, name: str, lambda_: float) -> None:

@@ -30,10 +30,13 @@ def test_the_parts_are_the_whole() -> None:
     assert sorted(name for part in PARTS for name in names(part)) == sorted(PANELS)
 
 
+QUICK = (["1b", "2b", "B.2"], ["3", "B.7"])
+"""Every task of the paper's panels but that of A, which is run below. Other panels are the same tasks with other
+settings; ``test_results.py`` draws and judges all of them from stored runs."""
+
+
 @pytest.mark.parametrize(
-    "part",
-    [*PARTS[:-1], pytest.param(PARTS[-1], marks=pytest.mark.long)],  # the last goes beyond the paper
-    ids=lambda part: part[0],
+    "part", [*QUICK, *(pytest.param(part, marks=pytest.mark.long) for part in PARTS)], ids="-".join
 )
 def test_smoke(part: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics, "RESAMPLES", 100)  # no interval is looked at
@@ -63,6 +66,7 @@ def test_redrawn_from_packed_runs(tmp_path: Path) -> None:
     assert one == two
 
 
+@pytest.mark.long
 def test_one_or_two_workers_give_the_same_numbers(tmp_path: Path) -> None:
     one, _ = reproduce.run(["1a"], "smoke", Store(tmp_path / "one"))
     two, report = reproduce.run(["1a"], "smoke", Store(tmp_path / "two"), LocalProcesses(2))

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tlstd_lab import drawing, statistics
 from tlstd_lab.panel import Results
 from tlstd_lab.questions import PANELS, panel
 from tlstd_lab.report import claims_page
 from tlstd_lab.store import Store
+
+from tlstd.figures import new_figure
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
@@ -16,13 +19,21 @@ CHEAP = ["A.4", "buffer", "printed"]
 """Panels of both scales that are decided in a second."""
 
 
-def test_all_panels_can_be_redrawn_from_the_packed_runs(tmp_path: Path) -> None:
+def test_all_panels_can_be_redrawn_from_the_packed_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run is there; every chart is drawn and every claim decided."""
+    monkeypatch.setattr(statistics, "RESAMPLES", 20)
     store = Store(tmp_path, [ROOT / "results" / "quick.parquet"])
     stored, results = store.keys(), Results(store, "quick")
     for name in PANELS:
         made = panel(name)
         wanted = {spec.key for spec in (*made.tuning("quick"), *made.runs(results))}
         assert wanted <= stored, f"{name}: {len(wanted - stored)} runs are not packed"
+        results.load([*made.tuning("quick"), *made.runs(results)])
+        axes = new_figure(*made.size).add_subplot()
+        drawing.draw(made.chart(results), axes)
+        assert axes.has_data()
+        for claim in made.claims():
+            assert claim.judge(results).verdict in ("reproduced", "partly", "not")
 
 
 @pytest.mark.parametrize("names", [CHEAP, pytest.param(list(PANELS), marks=pytest.mark.long)], ids=["cheap", "all"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,9 @@ from tlstd.estimators.step_sizes import Function, StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import td as kernels
 from tlstd.kernels import transitions as checks
-from tlstd.linalg.batch import Batch, row_arrays, vector_arrays
+from tlstd.linalg.batch import Batch, plain, row_arrays, vector_arrays
 from tlstd.linalg.seen import RowArray, SeenFeatures
 from tlstd.types import FloatArray, IntArray, SparseVector, Transition, Vector
-
-Number = TypeVar("Number", np.float64, np.int64)
 
 _CHUNK = 1 << 18
 """Feature entries, of x and x_next together, that are translated into rows at once."""
@@ -357,15 +355,10 @@ def _vectors(batch: Batch) -> Vectors:
             if used.all():  # what lies between rows in use has not been checked
                 start, stop = x[0][low], x[0][high]
                 indptr = x[0][low : high + 1] - start
-                return Vectors(indptr, _writable(x[1][start:stop]), _writable(x[2][start:stop]), first, second)
+                return Vectors(indptr, plain(x[1][start:stop]), plain(x[2][start:stop]), first, second)
     n = rows.size
     size = int(checks.entries(x[0], rows) + checks.entries(x_next[0], next_rows))
     indptr, ids, values = np.zeros(2 * n + 1, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size)
     checks.copy_picked(*x, rows, indptr, ids, values, 0)
     checks.copy_picked(*x_next, next_rows, indptr, ids, values, n)
     return Vectors(indptr, ids, values, np.arange(n), np.arange(n, 2 * n))
-
-
-def _writable(array: NDArray[Number]) -> NDArray[Number]:
-    """The array, or a copy if loops would have to be compiled once more for it."""
-    return array if array.flags.writeable and array.flags.c_contiguous else array.copy()

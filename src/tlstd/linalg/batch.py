@@ -40,14 +40,14 @@ class Batch:
 
     @classmethod
     def from_transition(cls, t: Transition) -> Batch:
-        """A batch of one. A dense and a sparse side are both made sparse."""
+        """A batch of one, copied: vectors are read-only. A dense and a sparse side are both made sparse."""
         if isinstance(t.x, np.ndarray) and isinstance(t.x_next, np.ndarray):
-            x: Rows = t.x[None, :]
-            x_next: Rows = t.x_next[None, :]
+            x: Rows = plain(t.x[None, :])
+            x_next: Rows = plain(t.x_next[None, :])
         else:
             x, x_next = _one_row(t.x), _one_row(t.x_next)
         zero = np.zeros(1, dtype=np.int64)
-        reward = np.array([[t.reward]]) if isinstance(t.reward, float) else t.reward[None, :]
+        reward = np.array([[t.reward]]) if isinstance(t.reward, float) else plain(t.reward[None, :])
         numbers = np.array([t.discount, t.trace_discount, t.rho])
         return cls(x, zero, x_next, zero, reward, numbers[:1], numbers[1:2], numbers[2:])
 
@@ -59,7 +59,7 @@ class Batch:
             x, x_next = _as_csr(x), _as_csr(x_next)
         rewards = t.rewards[:, None] if t.rewards.ndim == 1 else t.rewards
         columns = (rewards, t.discounts, t.trace_discounts, t.rhos)
-        return cls(x, _plain(t.rows), x_next, _plain(t.next_rows), *map(_plain, columns))
+        return cls(x, plain(t.rows), x_next, plain(t.next_rows), *map(plain, columns))
 
     def __len__(self) -> int:
         return self.rows.size
@@ -188,7 +188,7 @@ def vector_arrays(x: Vector) -> tuple[IntArray, FloatArray]:
     return indices, x[indices]
 
 
-def _plain(column: NDArray[Number]) -> NDArray[Number]:
+def plain(column: NDArray[Number]) -> NDArray[Number]:
     """The column, or a copy if every loop would have to be compiled once more for it."""
     flags = column.flags
     return column if flags.c_contiguous and flags.writeable else column.copy()
@@ -196,7 +196,7 @@ def _plain(column: NDArray[Number]) -> NDArray[Number]:
 
 def _one_row(x: Vector) -> CSRArrays:
     indices, values = vector_arrays(x)
-    return np.array([0, indices.size]), indices, values
+    return np.array([0, indices.size]), plain(indices), plain(values)
 
 
 def _store(matrix: Matrix) -> Rows:
