@@ -299,3 +299,14 @@ def test_recursive_run(seed: int, beta: float, replacing: bool) -> None:
     assert_allclose(matrices[1][:n, :n] / scale, np.linalg.inv(A), rtol=1e-8, atol=1e-9)
     assert not matrices[0][n:].any()
     assert not matrices[0][:, n:].any()
+
+
+def test_rescaling_keeps_the_inverse_an_inverse() -> None:
+    rng = np.random.default_rng(0)
+    A, b, scale = rng.standard_normal((4, 4)), rng.standard_normal((4, 2)), np.array([1e-51])
+    P = np.linalg.inv(A)
+    scaled = [A.copy(), P.copy(), b.copy()]
+    kernels.recursive_rescale(*scaled, 1e-51, scale)
+    for after, before in zip(scaled, (1e-51 * A, 1e51 * P, 1e-51 * b), strict=True):
+        assert_allclose(after, before, rtol=1e-14)
+    assert scale[0] == 1.0
