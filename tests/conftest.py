@@ -1,7 +1,7 @@
 """Settings of the whole test run, and where its time goes (``uv run pytest --cpu``)."""
 
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator
 
 import pytest
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 # --- where the time goes, in processor seconds: they do not depend on what else the machine does ----------------------
 
 BEGIN = pytest.StashKey[float]()
-spent: Counter[str] = Counter()
+spent: defaultdict[str, float] = defaultdict(float)
 """Processor seconds by folder or file of the tests, in the process that gets the reports."""
 
 
@@ -65,5 +65,5 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if config.getoption("--cpu"):
         terminalreporter.section(f"processor seconds: {sum(spent.values()):.0f} in tests, {seconds():.0f} in all")
-        for path, value in spent.most_common(30):
+        for path, value in sorted(spent.items(), key=lambda item: -item[1])[:30]:
             terminalreporter.line(f"{value:7.1f}  {path}")

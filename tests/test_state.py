@@ -111,7 +111,8 @@ def test_saved_and_continued_is_never_stopped(name: str, kind: str, n_targets: i
     slow = name.startswith("ATD")  # it reads its factors at every step
     steps = stream(1, 160, sparse=kind != "dense", n_targets=n_targets, off_policy=kind == "off-policy")
     path = tmp_path / "model"
-    for cut in (30,) if slow else (0, 1, 23, 24, 67):
+    cuts = (0, 23, 67) if n_targets == 1 else (1, 24, 67)
+    for cut in (30,) if slow else cuts:
         model, silent = make(name, n_targets), make(name, n_targets)
         model.update_many(steps[:cut])
         silent.update_many(steps[:cut])

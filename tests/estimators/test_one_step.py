@@ -33,7 +33,13 @@ COMPILED: dict[str, Callable[[int], LinearEstimator]] = {
 }
 """Estimators that learn from an everyday transition in one compiled call."""
 
-MODELS = {**ESTIMATORS, **COMPILED}
+QUICK_WAYS = ("_learn_one", "_value")
+MODELS = {
+    name: make
+    for name, make in {**ESTIMATORS, **COMPILED}.items()
+    if any(getattr(type(make(D)), way) is not getattr(LinearEstimator, way) for way in QUICK_WAYS)
+}
+"""All that have a quick way of their own."""
 
 
 def slow(model: LinearEstimator) -> LinearEstimator:

@@ -305,8 +305,9 @@ def test_rescaling_keeps_the_inverse_an_inverse() -> None:
     rng = np.random.default_rng(0)
     A, b, scale = rng.standard_normal((4, 4)), rng.standard_normal((4, 2)), np.array([1e-51])
     P = np.linalg.inv(A)
-    scaled = [A.copy(), P.copy(), b.copy()]
-    kernels.recursive_rescale(*scaled, 1e-51, scale)
-    for after, before in zip(scaled, (1e-51 * A, 1e51 * P, 1e-51 * b), strict=True):
-        assert_allclose(after, before, rtol=1e-14)
+    A_scaled, P_scaled, b_scaled = A.copy(), P.copy(), b.copy()
+    kernels.recursive_rescale(A_scaled, P_scaled, b_scaled, 1e-51, scale)
+    assert_allclose(A_scaled, 1e-51 * A, rtol=1e-14)
+    assert_allclose(P_scaled, 1e51 * P, rtol=1e-14)
+    assert_allclose(b_scaled, 1e-51 * b, rtol=1e-14)
     assert scale[0] == 1.0
