@@ -458,21 +458,8 @@ class Transitions:
         rows, discounts, trace_discounts = [], [], []
         offset = 0
         for number, episode in enumerate(_listed(episodes)):
-            if not isinstance(episode, (tuple, list)) or len(episode) != 3:
-                given = f"{len(episode)} parts" if isinstance(episode, (tuple, list)) else type(episode).__name__
-                raise InvalidInputError(f"episode {number} is of {given}: pass three, (X, rewards, terminated)")
-            features, rewards, flag = episode
-            X, r = (
-                as_matrix(features, f"X of episode {number}"),
-                as_floats(rewards, f"rewards of episode {number}", None),
-            )
+            X, r, terminated = _episode(number, episode)
             length = X.shape[0] - 1
-            terminated = as_flag(flag, f"terminated of episode {number}")
-            if r.ndim == 0 or r.shape[0] != length or length < 0:
-                raise InvalidInputError(
-                    f"episode {number} has {X.shape[0]} feature rows and rewards of shape {r.shape}: "
-                    "T rewards need T+1 rows (the last one is the final observation)"
-                )
             if matrices and X.shape[1] != matrices[0].shape[1]:
                 raise InvalidInputError(
                     f"episode {number} has {X.shape[1]} features but episode 0 has {matrices[0].shape[1]}"
@@ -645,6 +632,21 @@ def _checks() -> Any:
     from tlstd.kernels import transitions
 
     return transitions
+
+
+def _episode(number: int, episode: Any) -> tuple[Matrix, FloatArray, bool]:
+    """X with T+1 rows, T rewards and whether it terminated, checked."""
+    if not isinstance(episode, (tuple, list)) or len(episode) != 3:
+        given = f"{len(episode)} parts" if isinstance(episode, (tuple, list)) else type(episode).__name__
+        raise InvalidInputError(f"episode {number} is of {given}: pass three, (X, rewards, terminated)")
+    X, r = as_matrix(episode[0], f"X of episode {number}"), as_floats(episode[1], f"rewards of episode {number}", None)
+    terminated = as_flag(episode[2], f"terminated of episode {number}")
+    if r.ndim == 0 or X.shape[0] == 0 or r.shape[0] != X.shape[0] - 1:
+        raise InvalidInputError(
+            f"episode {number} has {X.shape[0]} feature rows and rewards of shape {r.shape}: "
+            "T rewards need T+1 rows (the last one is the final observation)"
+        )
+    return X, r, terminated
 
 
 def _listed(episodes: Any) -> Iterator[Any]:
