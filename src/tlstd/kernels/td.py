@@ -165,8 +165,91 @@ def next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, wi
 
 
 @inlined
+def value_of_x(rows, vals, start, stop, table, S, v, m):
+    """v = w·x of rows that have caught up, into ``v`` (m,). Returns y·x and the largest entry of x.
+
+    Sums over entries are in registers for the first target, here and below.
+    """
+    for c in range(1, m):
+        v[c] = 0.0
+    total, overlap, size = 0.0, 0.0, 0.0
+    for e in range(start, stop):
+        at, value = (m + 1) * rows[e], vals[e]
+        size = max(size, abs(value))
+        overlap += value * table[at]
+        total += value * table[at + 1]
+        for c in range(1, m):
+            v[c] += value * table[at + 1 + c]
+    v[0] = total
+    for c in range(m):
+        v[c] += overlap * S[c]
+    return overlap, size
+
+
+@inlined
+def value_of_next(rows, vals, start, stop, table, stamps, active, n_active, epochs, epoch, S, v_next, m):
+    """v' = w·x' into ``v_next`` (m,), which is 0, and its rows catch up, in place. Returns how many are listed."""
+    total, overlap = 0.0, 0.0
+    for e in range(start, stop):
+        row, value = rows[e], vals[e]
+        if row != 0:  # as in catch_up
+            at, stamp = (m + 1) * row, stamps[row]
+            k = (m + 1) * stamp
+            y = table[at]
+            u = table[at + 1] + y * epochs[k + 1]
+            for c in range(1, m):
+                table[at + 1 + c] += y * epochs[k + 1 + c]
+                v_next[c] += value * table[at + 1 + c]
+            y *= epochs[k]
+            table[at], table[at + 1] = y, u
+            overlap += value * y
+            total += value * u
+            active[n_active] = row
+            n_active += 1 if stamp == 0 else 0
+            stamps[row] = epoch
+    v_next[0] = total
+    for c in range(m):
+        v_next[c] += overlap * S[c]
+    return n_active
+
+
+@inlined
+def move(rows, vals, start, stop, table, share, replacing, S, correction, largest, m):
+    """y ← y + share · x, or its replacing form, and w ← w - c x, with w = U + y S as it is; in place.
+
+    Returns the bound of abs(y).
+    """
+    S_0, correction_0 = S[0], correction[0]
+    for e in range(start, stop):
+        at, value = (m + 1) * rows[e], vals[e]
+        change = share * value
+        y = table[at]
+        if replacing:
+            change -= y
+        y += change
+        table[at] = y
+        largest = max(largest, abs(y))
+        table[at + 1] -= S_0 * change + correction_0 * value
+        for c in range(1, m):
+            table[at + 1 + c] -= S[c] * change + correction[c] * value
+    return largest
+
+
+@inlined
+def value_after(rows, vals, start, stop, table, stamps, epochs, S, values, t, m):
+    """w·x' as it is after the step, into row ``t`` of ``values``."""
+    for c in range(m):
+        values[t, c] = 0.0
+    for e in range(start, stop):
+        at, k = (m + 1) * rows[e], (m + 1) * stamps[rows[e]]
+        for c in range(m):
+            w = table[at + 1 + c] + table[at] * (epochs[k + 1 + c] + epochs[k] * S[c])
+            values[t, c] += vals[e] * w
+
+
+@inlined
 def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m):
-    """As :func:`learn`, with m targets. Sums over entries are in registers for the first of them."""
+    """As :func:`learn`, with m targets."""
     indptr, rows, vals, first, second = vectors
     table, stamps, active, counts, numbers = lazy
     width = m + 1
@@ -186,46 +269,16 @@ def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m):
         # v = w·x and v' = w·x'
         if caught_up != first[t]:
             n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, width)
-        for c in range(1, m):
-            v[c] = 0.0
-            v_next[c] = 0.0
-        total, overlap, size = 0.0, 0.0, 0.0
-        for e in range(start, stop):
-            at, value = width * rows[e], vals[e]
-            size = max(size, abs(value))
-            overlap += value * table[at]
-            total += value * table[at + 1]
-            for c in range(1, m):
-                v[c] += value * table[at + 1 + c]
-        v[0] = total
+        overlap, size = value_of_x(rows, vals, start, stop, table, S, v, m)
+        caught_up = -1
         for c in range(m):
-            v[c] += overlap * S[c]
-        total, caught_up = 0.0, -1
+            v_next[c] = 0.0
         if discount != 0.0 or true_online:
             caught_up = second[t]
-            next_overlap = 0.0
-            for e in range(indptr[caught_up], indptr[caught_up + 1]):
-                row, value = rows[e], vals[e]
-                if row != 0:  # as in catch_up
-                    at, stamp = width * row, stamps[row]
-                    k = width * stamp
-                    y = table[at]
-                    u = table[at + 1] + y * epochs[k + 1]
-                    for c in range(1, m):
-                        table[at + 1 + c] += y * epochs[k + 1 + c]
-                        v_next[c] += value * table[at + 1 + c]
-                    y *= epochs[k]
-                    table[at], table[at + 1] = y, u
-                    next_overlap += value * y
-                    total += value * u
-                    active[n_active] = row
-                    n_active += 1 if stamp == 0 else 0
-                    stamps[row] = epoch
-            v_next[0] = total
-            for c in range(m):
-                v_next[c] += next_overlap * S[c]
-        else:
-            v_next[0] = 0.0
+            start_next, stop_next = indptr[caught_up], indptr[caught_up + 1]
+            n_active = value_of_next(
+                rows, vals, start_next, stop_next, table, stamps, active, n_active, epochs, epoch, S, v_next, m
+            )
 
         # z ← g z + s x, with w as it is
         share = alpha * (1.0 - P * overlap) if true_online else rho
@@ -241,33 +294,15 @@ def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m):
                 correction[c] = alpha * (v[c] - v_old[c])
                 v[c] = v_old[c]  # what δ subtracts
                 v_old[c] = v_next[c]
-        S_0, correction_0 = S[0], correction[0]
-        for e in range(start, stop):
-            at, value = width * rows[e], vals[e]
-            change = share * value
-            y = table[at]
-            if replacing:
-                change -= y
-            y += change
-            table[at] = y
-            largest = max(largest, abs(y))
-            table[at + 1] -= S_0 * change + correction_0 * value
-            for c in range(1, m):
-                table[at + 1 + c] -= S[c] * change + correction[c] * value
+        largest = move(rows, vals, start, stop, table, share, replacing, S, correction, largest, m)
 
         # w ← w + δ z
         for c in range(m):
             delta = rewards[t, c] + discount * v_next[c] - v[c]
             S[c] += (delta if true_online else alpha * delta) * P
 
-        if values.size:  # w·x' as it is by now
-            for c in range(m):
-                values[t, c] = 0.0
-            for e in range(indptr[second[t]], indptr[second[t] + 1]):
-                at, k = width * rows[e], width * stamps[rows[e]]
-                for c in range(m):
-                    w = table[at + 1 + c] + table[at] * (epochs[k + 1 + c] + epochs[k] * S[c])
-                    values[t, c] += vals[e] * w
+        if values.size:
+            value_after(rows, vals, indptr[second[t]], indptr[second[t] + 1], table, stamps, epochs, S, values, t, m)
     counts[0], counts[1], scale[0], scale[1] = n_active, epoch, P, largest
     counts[2] += first.size
 
