@@ -107,7 +107,8 @@ def test_refuses() -> None:
     ):
         with pytest.raises(InvalidParameterError, match=words):
             Replay(learner, passes=2)  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameterError, match="passes"):
-        Replay(LEARNERS["TD"](3), passes=0)
+    for passes in (0, 10**9):
+        with pytest.raises(InvalidParameterError, match=f"passes is {passes}"):
+            Replay(LEARNERS["TD"](3), passes=passes)
     with pytest.raises(InvalidInputError, match="replacing traces are for sparse"):
         Replay(LEARNERS["replacing"](3), passes=2).update_many(episodes(5, 3, seed=5, sparse=False))

@@ -21,6 +21,9 @@ from tlstd.linalg.replay import recorded, shuffled
 from tlstd.linalg.sample_store import SampleStore
 from tlstd.types import FloatArray, IntArray
 
+MAX_PASSES = 1_000
+"""More passes are refused: a file that asks for a billion would never answer."""
+
 
 class Replay(SampleKeeper):
     """TD or true-online TD that learns from its samples several times: experience replay over a recorded stream.
@@ -34,7 +37,7 @@ class Replay(SampleKeeper):
     ----------
     learner : TD or TrueOnlineTD
         A new one; it says features, targets, λ and step sizes.
-    passes : int >= 1
+    passes : int from 1 to ``MAX_PASSES``
         How often each sample is learned from; with 1 this is the learner itself.
     seed : int >= 0
         Of the orders of the episodes.
@@ -73,7 +76,7 @@ class Replay(SampleKeeper):
                 f"learner has learned from {learner.n_updates} samples: pass a new estimator, which this one then owns"
             )
         super().__init__(learner.n_features, lambda_=learner.lambda_, n_targets=learner.n_targets)
-        self.passes = parameters.integer("passes", passes)
+        self.passes = parameters.integer("passes", passes, high=MAX_PASSES)
         self.seed = parameters.integer("seed", seed, low=0)
         self._learner = copy.deepcopy(learner)
         self._store = SampleStore(self.n_features, lambda_=self.lambda_, n_targets=self.n_targets)
