@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [*longest[::2], *rest[:middle], *longest[1::2], *rest[middle:]]
 
 
-# --- where the time goes, in processor seconds: they do not depend on what else the machine does ----------------------
+# --- where the time goes, in processor seconds: a busy machine matters less to them than to the clock -----------------
 
 BEGIN = pytest.StashKey[float]()
 spent: defaultdict[str, float] = defaultdict(float)
