@@ -215,7 +215,7 @@ class CountsLast(Plain):
         n = self.state.n
         for t in transitions:
             self.state = self.after(self.state, t)._replace(n=n)
-            time.sleep(1e-4)  # so that it is certainly seen
+            time.sleep(1e-3)  # so that it is certainly seen
         self.state = self.state._replace(n=n + len(transitions))
 
 
