@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+T = TypeVar("T")
 Clock = Callable[[], float]
 
 
@@ -34,6 +35,13 @@ class Times:
     def per_step(self) -> float:
         """Median CPU time of a step in seconds."""
         return median(self.cpu) / self.steps
+
+
+def timed(call: Callable[[], T]) -> tuple[float, T]:
+    """CPU time of a call in seconds, and what it returned."""
+    begin = time.process_time()
+    found = call()
+    return time.process_time() - begin, found
 
 
 def interleaved(

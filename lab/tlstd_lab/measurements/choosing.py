@@ -20,6 +20,7 @@ from tlstd.evaluation import choose
 from tlstd.streams import record
 from tlstd.types import FloatArray
 from tlstd_lab.problems import problem
+from tlstd_lab.tables import row, table
 
 CUTOFFS = (0.1, 0.01, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6, 0.0)
 LAMBDAS = (0.0, 0.6, 0.9, 1.0)
@@ -110,8 +111,8 @@ def factories(source: Source) -> dict[str, tuple[Callable[[Any], LinearEstimator
 
 
 def main(word: str = "") -> None:
-    print("| | parameter | best in hindsight | chosen | its error over the best | one standard error | targets |")
-    print("|---|---|---|---|---|---|---|")
+    head = ["", "parameter", "best in hindsight", "chosen", "its error over the best", "one standard error", "targets"]
+    print(table(head, []))
     for name, make in SOURCES.items():
         if word not in name:
             continue
@@ -131,10 +132,8 @@ def main(word: str = "") -> None:
                 kind = (
                     "undecided" if not choice.decided else "returns" if "ed by" not in choice.note else "bootstrapped"
                 )
-                chosen = f"{choice.value:g} | {ratio:.3f}"
-                print(
-                    f"| {name} | {parameter} | {best:g}: {least:.4g} | {chosen} | {careful:.3f} | {kind} |", flush=True
-                )
+                cells = [f"{best:g}: {least:.4g}", f"{choice.value:g}", f"{ratio:.3f}", f"{careful:.3f}", kind]
+                print(row([name, parameter, *cells]), flush=True)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,6 @@ uv run python -m tlstd_lab.measurements.krylov_folds     # two tables, about 4 m
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,9 +16,10 @@ from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.krylov_choice import FOLDS, patience
 from tlstd.linalg.sample_weights import HeldOut
 from tlstd.types import FloatArray
-from tlstd_lab.measurements.krylov import CAR_STREAMS, LAMBDA, LONGEST, path_errors, sample
+from tlstd_lab.measurements.krylov.topic import CAR_STREAMS, LAMBDA, LONGEST, path_errors, sample
 from tlstd_lab.panel import seeds
 from tlstd_lab.problems import problem
+from tlstd_lab.tables import row, table
 
 SAMPLES = (1_000, 5_000)
 CLOSE = 1.05
@@ -117,10 +114,8 @@ def learned(steps: Transitions, ridge: float = 0.0) -> KrylovLSTD:
 def main() -> None:
     made = problem("car-rbf")
     found: dict[tuple[str, int], list[float]] = {}
-    print(
-        f"| samples | stream | chosen | within {CLOSE - 1:.0%} of the best | best of each fold alone | worst episode |"
-    )
-    print("|---|---|---|---|---|---|")
+    good_ones = f"within {CLOSE - 1:.0%} of the best"
+    print(table(["samples", "stream", "chosen", good_ones, "best of each fold alone", "worst episode"], []))
     for n in SAMPLES:
         for seed in seeds(CAR_STREAMS):
             steps = sample(made, n, seed)
@@ -128,28 +123,21 @@ def main() -> None:
             alone = [search(by_mean, scores.errors[scores.fold == k], whole=True) for k in range(FOLDS)]
             chosen, good = RULES["least mean (the rule)"](scores), rmse <= CLOSE * rmse.min()
             share = scores.errors[:, chosen - 1].max() / scores.errors[:, chosen - 1].sum()
-            cells = [
-                f"{n:,}",
-                str(seed),
-                str(chosen),
-                ranges(good.tolist()),
-                ", ".join(map(str, alone)),
-                f"{share:.0%}",
-            ]
-            print(f"| {' | '.join(cells)} |", flush=True)
+            cells = [ranges(good.tolist()), ", ".join(map(str, alone)), f"{share:.0%}"]
+            print(row([f"{n:,}", str(seed), str(chosen), *cells]), flush=True)
             found.setdefault(("best dimension in hindsight", n), []).append(float(rmse.min()))
             for name, rule in RULES.items():
                 found.setdefault((name, n), []).append(float(rmse[min(rule(scores), rmse.size) - 1]))
             for ridge in (1e-6, 1e-5):
                 values = learned(steps, ridge).predict(made.X)
                 found.setdefault((f"the rule, with ridge={ridge:g}", n), []).append(made.rmse(values))
-    print(f"\n| mean RMSE of {CAR_STREAMS} streams | {' | '.join(f'{n:,} samples | / best' for n in SAMPLES)} |")
-    print("|---" * (1 + 2 * len(SAMPLES)) + "|")
+    rows = []
     for name in dict.fromkeys(name for name, _ in found):
         means = [np.mean(found[name, n]) for n in SAMPLES]
         best = [np.mean(found["best dimension in hindsight", n]) for n in SAMPLES]
-        cells = [f"{a:.2f} | {a / b:.3f}" for a, b in zip(means, best, strict=True)]
-        print(f"| {name} | {' | '.join(cells)} |")
+        rows.append([name, *(cell for a, b in zip(means, best, strict=True) for cell in (f"{a:.2f}", f"{a / b:.3f}"))])
+    columns = [cell for n in SAMPLES for cell in (f"{n:,} samples", "/ best")]
+    print(f"\n{table([f'mean RMSE of {CAR_STREAMS} streams', *columns], rows)}")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """Krylov LSTD in bounded memory: error against ``max_samples``, over that of all samples.
 
-uv run python -m tlstd_lab.measurements.krylov_memory            # tables, and docs/figures/krylov_memory.png
+uv run python -m tlstd_lab.measurements.krylov_memory            # accuracy, with docs/figures/krylov_memory.png
 uv run python -m tlstd_lab.measurements.krylov_memory long       # a million steps: memory and time
+
+Both write their table into ``docs/krylov_memory.md``.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tlstd import KrylovLSTD, Transitions
+from tlstd.figures import new_figure, save
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.folding import Folding
 from tlstd.linalg.krylov import Arnoldi
@@ -22,8 +24,11 @@ from tlstd.linalg.old_part import OldPart
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_store import SampleStore
 from tlstd.linalg.samples import Samples
+from tlstd_lab.bench.timing import timed
 from tlstd_lab.problems import Problem, problem, stream
+from tlstd_lab.tables import DOCS, row, table, write_tables
 
+PAGE = DOCS / "krylov_memory.md"
 LAMBDA = 0.9
 SEEDS = (10, 11)
 """Not those on which the form of folding was chosen, which were 0 and 1."""
@@ -105,7 +110,7 @@ def measured(name: str, dimension: int | str) -> dict[str, float]:
 
 
 def draw(results: dict[tuple[str, int | str], dict[str, float]]) -> Figure:
-    figure = Figure(figsize=(10.0, 3.4), layout="constrained")
+    figure = new_figure(10.0, 3.4)
     panels = figure.subplots(1, len(PROBLEMS), sharey=True)
     for axes, name in zip(panels, PROBLEMS, strict=True):
         for i, dimension in enumerate(PROBLEMS[name][1]):
@@ -130,34 +135,36 @@ def draw(results: dict[tuple[str, int | str], dict[str, float]]) -> Figure:
 def main() -> None:
     results: dict[tuple[str, int | str], dict[str, float]] = {}
     columns = ["all", *(str(kept) for kept in KEPT), *(f"last {kept}" for kept in KEPT), "no τ", "SVD"]
-    print(f"| RMSE, mean of {len(SEEDS)} streams | {' | '.join(columns)} | 1,000 over all |")
-    print("|---" * (len(columns) + 2) + "|")
+    rows = []
     for name, (_, dimensions) in PROBLEMS.items():
         for dimension in dimensions:
             found = results[name, dimension] = measured(name, dimension)
             cells = [f"{found[column]:.3g}" if column in found else "" for column in columns]
-            ratio = found["1000"] / found["all"]
-            print(f"| {problem(name).title}, {dimension} | {' | '.join(cells)} | {ratio:.3f} |", flush=True)
-    draw(results).savefig("docs/figures/krylov_memory.png", dpi=150)
+            rows.append([f"{problem(name).title}, {dimension}", *cells, f"{found['1000'] / found['all']:.3f}"])
+            print(row(rows[-1]), flush=True)
+    head = [f"RMSE, mean of {len(SEEDS)} streams; dimension", *columns, "1,000 over all"]
+    write_tables(PAGE, {"accuracy": table(head, rows)})
+    save(draw(results), DOCS / "figures" / "krylov_memory.png")
 
 
 def long(n_rounds: int = 100) -> None:
     """The same 10,000 samples of energy storage again and again: only the memory and the time are of interest."""
-    steps = stream("energy", 10_000, 0)
-    for options in ({"max_samples": 8_192}, {"reads": "stream"}):
-        settings: dict[str, Any] = {"dimension": 8, **options}
-        model = KrylovLSTD(steps.n_features, lambda_=LAMBDA, **settings)
-        start, sizes = time.process_time(), []
+    steps, rows = stream("energy", 10_000, 0), []
+    options: dict[str, dict[str, Any]] = {
+        "`max_samples=8_192`, read never": {"max_samples": 8_192},
+        '`reads="stream"`': {"reads": "stream"},
+    }
+    for words, arguments in options.items():
+        model = KrylovLSTD(steps.n_features, lambda_=LAMBDA, dimension=8, **arguments)
+        used, sizes = 0.0, []
         for _ in range(n_rounds):
-            model.update_many(steps)
+            used += timed(lambda m=model: m.update_many(steps))[0]  # type: ignore[misc]
             sizes.append(model.nbytes)
-        used = (time.process_time() - start) / model.n_updates
         early, late = max(sizes[1 : n_rounds // 10]), max(sizes[n_rounds // 2 :])
-        print(
-            f"{settings}: {model.n_updates:,} steps of {used * 1e6:.1f} µs, {model.n_seen:,} features seen, "
-            f"{early / 1e6:.1f} MB in the first tenth, {late / 1e6:.1f} MB in the second half",
-            flush=True,
-        )
+        rows.append([words, f"{1e6 * used / model.n_updates:.0f}", f"{1e-6 * early:.1f}", f"{1e-6 * late:.1f}"])
+        print(row(rows[-1]), flush=True)
+    head = ["one million steps, dimension 8", "µs a step", "MB in the first tenth", "MB in the second half"]
+    write_tables(PAGE, {"million": table(head, rows)})
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -18,6 +17,7 @@ from tlstd import LSTD, RBF, TD, TLSTD, TileCoder, Transitions, TrueOnlineTD
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.base import LinearEstimator
 from tlstd.streams import encode, trajectory
+from tlstd_lab.bench.timing import timed
 
 CAR = MountainCar()
 N_STEPS, REPEATS = 10_000, 5
@@ -30,10 +30,7 @@ MODELS: dict[str, Callable[[int, int], LinearEstimator]] = {
 
 
 def seconds(model: LinearEstimator, stream: Transitions) -> float:
-    begin = time.process_time()
-    model.update_many(stream)
-    _ = model.sparse_weights
-    return time.process_time() - begin
+    return timed(lambda: (model.update_many(stream), model.sparse_weights))[0]
 
 
 def streams(features: TileCoder | RBF) -> dict[int, Transitions]:

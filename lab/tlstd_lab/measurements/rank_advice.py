@@ -15,6 +15,7 @@ from tlstd.estimators.base import LinearEstimator
 from tlstd.evaluation import choose, true_values
 from tlstd.inspection import examine
 from tlstd.streams import record
+from tlstd_lab.tables import row, table
 
 RANKS = (20, 30, 50, 75, 100, 150)
 N_STEPS = 4_000
@@ -28,7 +29,7 @@ FEATURES: dict[str, tuple[FeatureMap, float]] = {
 
 def main() -> None:
     truth = true_values(CAR, CAR.grid())
-    print(f"| | {' | '.join(f'rank {rank}' for rank in RANKS)} | LSTD |\n|{'---|' * (len(RANKS) + 2)}")
+    print(table(["", *(f"rank {rank}" for rank in RANKS), "LSTD"], []))
     for name, (features, lambda_) in FEATURES.items():
         X, stream = features.encode_many(CAR.grid()), record(CAR, None, features, n_steps=N_STEPS, seed=0)
 
@@ -50,9 +51,9 @@ def main() -> None:
         scores[RANKS.index(choice.value)] += ", chosen"
         full = LSTD(features.n_features, lambda_=lambda_)
         full.update_many(stream)
-        print(f"| {name} | {' | '.join(errors)} | {rmse(full)} |")
-        print(f"| held out | {' | '.join(scores)} | |")
-        print(f"| effective rank, used | {' | '.join(facts)} | |\n| advice | {' | '.join(advice)} | |")
+        print(row([name, *errors, rmse(full)]))
+        for what, cells in (("held out", scores), ("effective rank, used", facts), ("advice", advice)):
+            print(row([what, *cells, ""]))
 
 
 if __name__ == "__main__":

@@ -5,9 +5,7 @@ uv run python -m tlstd_lab.measurements.streams          about half a minute
 
 from __future__ import annotations
 
-import time
 import tracemalloc
-from collections.abc import Callable
 
 import gymnasium
 import numpy as np
@@ -18,14 +16,9 @@ from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.evaluation import true_values
 from tlstd.streams import record
+from tlstd_lab.bench.timing import timed
 
 REPEATS = 5
-
-
-def seconds(call: Callable[[], object]) -> float:
-    begin = time.process_time()
-    call()
-    return time.process_time() - begin
 
 
 def gymnasium_steps(n: int) -> None:
@@ -44,8 +37,8 @@ def mountain_car() -> None:
     record(car, None, tiles, n_steps=1000, seed=0)  # compiles
     ours, theirs, ratios = [], [], []
     for repeat in range(REPEATS):
-        ours.append(1e6 * seconds(lambda: record(car, None, tiles, n_steps=1_000_000, seed=repeat)) / 1e6)  # noqa: B023
-        theirs.append(1e6 * seconds(lambda: gymnasium_steps(50_000)) / 50_000)
+        ours.append(1e6 * timed(lambda: record(car, None, tiles, n_steps=1_000_000, seed=repeat))[0] / 1e6)  # noqa: B023
+        theirs.append(1e6 * timed(lambda: gymnasium_steps(50_000))[0] / 50_000)
         ratios.append(theirs[-1] / ours[-1])
     print(
         f"Mountain Car, 10⁶ transitions with 10 tilings: {np.median(ours):.2f} µs each; Gymnasium one by one, without "
@@ -55,16 +48,16 @@ def mountain_car() -> None:
 
 def values() -> None:
     for domain in (MountainCar(), Pendulum()):
-        times = [seconds(lambda d=domain: true_values(d, d.grid())) for _ in range(REPEATS)]  # type: ignore[misc]
+        times = [timed(lambda d=domain: true_values(d, d.grid()))[0] for _ in range(REPEATS)]  # type: ignore[misc]
         print(f"true values of {domain.name} on the 20×20 grid: {1e3 * np.median(times):.0f} ms")
 
 
 def storage() -> None:
     domain = EnergyStorage()
-    print(f"EnergyStorage's policy, from the cache or computed: {seconds(domain.policy):.2f} s")
+    print(f"EnergyStorage's policy, from the cache or computed: {timed(domain.policy)[0]:.2f} s")
     tiles = TileCoder(domain.low, domain.high, tiles=[5, 5, 10, 5], tilings=32, bias=True)
     record(domain, None, tiles, n_steps=100, seed=0)  # compiles
-    times = [seconds(lambda: record(domain, None, tiles, n_steps=100_000, seed=0)) for _ in range(REPEATS)]
+    times = [timed(lambda: record(domain, None, tiles, n_steps=100_000, seed=0))[0] for _ in range(REPEATS)]
     tracemalloc.start()
     record(domain, None, tiles, n_steps=100_000, seed=0)
     peak = tracemalloc.get_traced_memory()[1]

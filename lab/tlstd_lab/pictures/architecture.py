@@ -14,13 +14,13 @@ from statistics import fmean
 from types import FrameType
 from typing import Any
 
-from tlstd.errors import StateError
 from tlstd.figures import new_figure, save
 from tlstd_lab.drawing import output_folder
+from tlstd_lab.tables import DOCS, table, write_tables
 
-ROOT = Path(__file__).parents[3]
+ROOT = DOCS.parent
 SOURCES = {"tlstd": ROOT / "src" / "tlstd", "tlstd_lab": ROOT / "lab" / "tlstd_lab"}
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = DOCS / "architecture.md"
 Graph = Mapping[str, set[str]]
 """For each part the parts that it imports. A part is a file or a folder right below the package."""
 
@@ -269,9 +269,7 @@ def _traced(calls: dict[str, list[tuple[str, str]]], name: str, action: Callable
 
 def imports_table(graph: Graph) -> str:
     """The graph as a table in Markdown."""
-    lines = ["| part | imports |", "|---|---|"]
-    lines += [f"| `{part}` | {_named(graph[part])} |" for part in sorted(graph)]
-    return "\n".join(lines)
+    return table(["part", "imports"], [[f"`{part}`", _named(graph[part])] for part in sorted(graph)])
 
 
 def _named(parts: Iterable[str]) -> str:
@@ -280,23 +278,12 @@ def _named(parts: Iterable[str]) -> str:
 
 def walk_table(calls: Mapping[str, list[tuple[str, str]]]) -> str:
     """How many calls, functions and files of the library each stage passes through."""
-    lines = ["| stage | calls | different functions | files |", "|---|---|---|---|"]
     whole = [one for found in calls.values() for one in found]
-    for name, found in [*calls.items(), ("all together", whole)]:
-        label = name if name == "all together" else f"`{name}`"
-        lines.append(f"| {label} | {len(found)} | {len(set(found))} | {len({file for file, _ in found})} |")
-    return "\n".join(lines)
-
-
-def with_tables(page: str, tables: Mapping[str, str]) -> str:
-    """The page with each table between its marks."""
-    for name, table in tables.items():
-        start, end = f"<!-- table: {name} -->\n\n", "<!-- end -->"
-        head, mark, rest = page.partition(start)
-        if not mark or end not in rest:
-            raise StateError(f"there is no place for the table {name}: put {start!r} and {end!r} into the page")
-        page = f"{head}{start}{table}\n\n{end}{rest.partition(end)[2]}"
-    return page
+    rows = [
+        [name, str(len(found)), str(len(set(found))), str(len({file for file, _ in found}))]
+        for name, found in [*((f"`{name}`", found) for name, found in calls.items()), ("all together", whole)]
+    ]
+    return table(["stage", "calls", "different functions", "files"], rows)
 
 
 def main(report: Callable[[str], None] = print) -> None:
@@ -305,7 +292,7 @@ def main(report: Callable[[str], None] = print) -> None:
     graph = imports(SOURCES)
     draw(graph, path)
     tables = {"imports": imports_table(graph), "walk": walk_table(walk())}
-    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), tables), encoding="utf-8")
+    write_tables(PAGE, tables)
     report(f"{path} and {PAGE.name}: {len(graph)} parts, {sum(map(len, graph.values()))} imports between them")
 
 
