@@ -526,22 +526,24 @@ class Transitions:
         self.rhos = columns["rhos"]
         self.n_features = int(store.shape[1])
         self.n_targets = 1 if self.rewards.ndim == 1 else self.rewards.shape[1]
-        self.check()
+        self._check_ranges()  # all else has been checked on its way here
 
     def check(self) -> None:
         """Raise :class:`InvalidInputError` if any value cannot be used.
 
-        Called on construction, and by every ``update_many`` before it changes the model, because the arrays are
-        shared with the caller.
+        Called by every ``update_many`` before it changes the model, because the arrays are shared with the caller.
         """
-        check_unit(self.discounts, "discounts")
-        check_unit(self.trace_discounts, "trace_discounts")
+        self._check_ranges()
         check_magnitude(self.rewards, "rewards")
         check_magnitude(self.rhos, "rhos")
-        if self.rhos.size and self.rhos.min() < 0.0:
-            raise InvalidInputError(f"rhos has the value {self.rhos.min()}: importance ratios are >= 0")
         check_rows(self.store, self.rows, "X")
         check_rows(self.next_store, self.next_rows, "X_next")
+
+    def _check_ranges(self) -> None:
+        check_unit(self.discounts, "discounts")
+        check_unit(self.trace_discounts, "trace_discounts")
+        if self.rhos.size and self.rhos.min() < 0.0:
+            raise InvalidInputError(f"rhos has the value {self.rhos.min()}: importance ratios are >= 0")
 
     @property
     def X(self) -> Matrix:

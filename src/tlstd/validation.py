@@ -119,6 +119,8 @@ def as_flags(value: ArrayLike, name: str, n: int) -> NDArray[np.bool_]:
 
 def as_flag(value: object, name: str) -> bool:
     """Return ``value`` as a bool; text, NaN, 0.5 and lists are none."""
+    if type(value) is bool:  # what it mostly is
+        return value
     return parameters.flag(name, value, error=InvalidInputError)
 
 

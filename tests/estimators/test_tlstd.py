@@ -16,7 +16,7 @@ from tlstd.errors import CapacityError, InvalidInputError
 from tlstd.estimators.atd import ATD
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.tlstd import TLSTD
-from tlstd.linalg import truncated_system
+from tlstd.linalg import buffer
 from tlstd.linalg.reference import ReferenceTLSTD
 from tlstd.state import load
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
@@ -521,7 +521,7 @@ def test_saved_files_go_on_with_their_buffer(tmp_path: Path, monkeypatch: pytest
     """Those of before buffers were shorter with many active features too, with the longer one."""
     steps, model = wide(200), TLSTD(2000, 10, lambda_=0.9)
     if before:
-        monkeypatch.setattr(truncated_system, "MAX_ENTRIES", 2**40)
+        monkeypatch.setattr(buffer, "MAX_ENTRIES", 2**40)
     model.update_many(steps[:70])
     model.save(tmp_path / "model")
     monkeypatch.undo()

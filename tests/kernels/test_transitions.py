@@ -88,10 +88,26 @@ def test_not_repeated() -> None:
     rng = np.random.default_rng(0)
     for n in (0, 1, 2, 50):
         rows, next_rows = rng.integers(0, 3, n), rng.integers(0, 3, n)
-        out = np.empty(n, dtype=np.int64)
-        count = kernels.not_repeated(rows, next_rows, out)
         expected = [b for t, b in enumerate(next_rows) if t == n - 1 or rows[t + 1] != b]
-        assert_array_equal(out[:count], expected)
+        assert_array_equal(kernels.not_repeated(rows, next_rows), expected)
+
+
+@pytest.mark.parametrize("one_store", [True, False])
+@pytest.mark.parametrize("broken", [None, "column", "x", "x_next", "end"])
+def test_whole_transitions(broken: str | None, one_store: bool) -> None:
+    x = matrix(0)
+    x_next = x if one_store else matrix(1)
+    rows, next_rows, lengths = np.arange(8), np.arange(1, 9), np.empty(8)
+    columns = np.zeros((8, 1)), np.ones(8), np.ones(8), np.ones(8)
+    if broken == "column":
+        columns[0][3] = np.nan
+    elif broken is not None:
+        of, row = {"x": (x, 3), "x_next": (x_next, 4), "end": (x_next, 8)}[broken]
+        of[2][of[0][row]] = np.nan
+    sound = kernels.are_sound(x, rows, x_next, next_rows, one_store, columns, 9, lengths)
+    assert bool(sound) == (broken is None)
+    if sound:
+        assert_allclose(lengths, [np.linalg.norm(x[2][x[0][i] : x[0][i + 1]]) for i in rows], rtol=1e-14)
 
 
 @pytest.mark.parametrize("limit", [0, 1, 7, 30, 10**6])

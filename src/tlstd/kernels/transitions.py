@@ -67,13 +67,25 @@ def rows_are_sound(csr, rows, n_features, lengths):
 
 
 @kernel
-def not_repeated(rows, next_rows, out):
-    """Write those of ``next_rows`` to ``out`` that are not in ``rows`` at the following step. Returns their number."""
-    count, n = 0, rows.size
+def not_repeated(rows, next_rows):
+    """Those of ``next_rows`` that are not in ``rows`` at the following step."""
+    out, count, n = np.empty_like(next_rows), 0, rows.size
     for t in range(n):
         out[count] = next_rows[t]
         count += 0 if t + 1 < n and rows[t + 1] == next_rows[t] else 1
-    return count
+    return out[:count]
+
+
+@kernel
+def are_sound(x, rows, x_next, next_rows, one_store, columns, n_features, lengths):
+    """Whether transitions between picked rows of CSR matrices are as they should be; writes the lengths of the x's.
+
+    False as in :func:`rows_are_sound`. Of ``one_store`` for both sides, what is x_next and then x is looked at once.
+    """
+    if not (columns_are_sound(*columns) and rows_are_sound(x, rows, n_features, lengths)):
+        return False
+    others = not_repeated(rows, next_rows) if one_store else next_rows
+    return rows_are_sound(x_next, others, n_features, np.empty(others.size))
 
 
 @kernel

@@ -203,7 +203,8 @@ def sparse_basis(U: FloatArray, block: SparseVectors, scratch: FloatArray, n: in
     P = block.products("factor", U).T
     if U.shape[1] >= n:  # U spans everything
         return Basis(U, block, np.zeros(0, dtype=np.int64), P, n)
-    same_as, residual = block.same_as(), block.gram(n) - P.T @ P
+    gram, same_as = block.gram(n)
+    residual = gram - P.T @ P
     is_first = same_as == np.arange(block.count)
     if is_first.all():
         picked, R = _pivoted_cholesky(residual, GRAM_RESOLUTION**2, most=n - U.shape[1])

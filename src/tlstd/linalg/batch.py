@@ -24,9 +24,9 @@ DENSE_FRACTION = 0.25
 class Batch:
     """Transitions ``i`` from row ``rows[i]`` of ``x`` to row ``next_rows[i]`` of ``x_next``; rewards are (N, m).
 
-    Not :class:`~tlstd.types.Transitions`, which is what users have: that checks, converts, compares and prints. This
-    has the raw arrays that kernels take, is not checked, has one form for one and many transitions, and its parts are
-    views. Only estimators make it.
+    Two things, on purpose: :class:`~tlstd.types.Transitions` is what users have, and is checked, sliced, pickled and
+    printed. A batch is what the engine works on: the raw arrays that kernels take, of one or of many transitions, never
+    checked, made by estimators only, and forgotten when they have learned from it.
     """
 
     x: Rows
@@ -95,21 +95,14 @@ class Batch:
     def lengths_if_sound(self, n_features: int) -> FloatArray | None:
         """Lengths of the vectors x if these are sparse transitions that all are as they should be, or None.
 
-        One pass over what is in use. After None, :meth:`tlstd.types.Transitions.check` has to say what is wrong, if
-        anything is.
+        One pass over what is in use. After None, ``Transitions.check`` has to say what is wrong, if anything is.
         """
         if not (isinstance(self.x, tuple) and isinstance(self.x_next, tuple)):
             return None
-        if not checks.columns_are_sound(self.rewards, self.discounts, self.trace_discounts, self.rhos):
-            return None
-        lengths, next_rows = np.empty(len(self)), self.next_rows
-        if self.one_store:
-            others = np.empty_like(next_rows)
-            next_rows = others[: checks.not_repeated(self.rows, next_rows, others)]
-        sound = checks.rows_are_sound(self.x, self.rows, n_features, lengths) and checks.rows_are_sound(
-            self.x_next, next_rows, n_features, np.empty(next_rows.size)
-        )
-        return lengths if sound else None
+        lengths = np.empty(self.rows.size)
+        columns = (self.rewards, self.discounts, self.trace_discounts, self.rhos)
+        sides = (self.x, self.rows, self.x_next, self.next_rows, self.one_store)
+        return lengths if checks.are_sound(*sides, columns, n_features, lengths) else None
 
     @property
     def one_store(self) -> bool:
@@ -155,15 +148,10 @@ def entries(csr: CSRArrays, picked: IntArray) -> IntArray:
 
 def packed(csr: CSRArrays, picked: IntArray) -> CSRArrays:
     """The picked rows, one after the other, as CSR arrays of their own."""
-    size = n_entries(csr, picked)
+    size = checks.entries(csr[0], picked)
     indptr, indices, data = np.zeros(picked.size + 1, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size)
     checks.copy_picked(*csr, picked, indptr, indices, data, 0)
     return indptr, indices, data
-
-
-def n_entries(csr: CSRArrays, picked: IntArray) -> int:
-    """Number of entries of the picked rows."""
-    return int(checks.entries(csr[0], picked))
 
 
 def row_arrays(csr: CSRArrays, row: int) -> tuple[IntArray, FloatArray]:
@@ -189,9 +177,8 @@ def vector_arrays(x: Vector) -> tuple[IntArray, FloatArray]:
 
 
 def plain(column: NDArray[Number]) -> NDArray[Number]:
-    """The column, or a copy if every loop would have to be compiled once more for it."""
-    flags = column.flags
-    return column if flags.c_contiguous and flags.writeable else column.copy()
+    """The column, or a copy if it is strided or read-only: every loop would have to be compiled once more for it."""
+    return column if column.flags.carray else column.copy()
 
 
 def _one_row(x: Vector) -> CSRArrays:

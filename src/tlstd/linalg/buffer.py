@@ -16,9 +16,10 @@ import numpy as np
 from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
 from tlstd.kernels import sparse as kernels
+from tlstd.kernels import transitions as checks
 from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.basis import Basis, dense_basis, sparse_basis
-from tlstd.linalg.batch import DENSE_FRACTION, Batch, n_entries
+from tlstd.linalg.batch import DENSE_FRACTION, Batch
 from tlstd.linalg.buffered_vectors import BufferedVectors, DenseVectors, SparseVectors
 from tlstd.linalg.growing_basis import GrowingBasis
 from tlstd.linalg.seen import SeenFeatures
@@ -113,6 +114,10 @@ class Buffer(ABC):
         other._count, other._kept_bases = np.zeros(1, dtype=np.int64), (None, None)
         return other
 
+    def scratch(self, n: int) -> FloatArray:
+        """What kernels for sparse vectors over n rows need: zeros, which they leave. Dense vectors need nothing."""
+        return self._scratch
+
     # --- what it adds to A, b and z ---------------------------------------------------------------------------------
 
     @abstractmethod
@@ -178,7 +183,7 @@ class SparseBuffer(Buffer):
         self.left, self.right = SparseVectors(capacity), SparseVectors(capacity)
 
     def scratch(self, n: int) -> FloatArray:
-        """An array of at least n zeros; whoever uses it leaves zeros."""
+        """At least n zeros."""
         if self._scratch.size < n:
             self._scratch = np.zeros(n + n // 3)
         return self._scratch
@@ -187,7 +192,7 @@ class SparseBuffer(Buffer):
         self, batch: Batch, decays: FloatArray, seen: SeenFeatures, trace: AccumulatingTrace, undo_to: int | None
     ) -> None:
         x, rows, x_next, next_rows = batch.sparse()
-        nnz, next_nnz = n_entries(x, rows), n_entries(x_next, next_rows)
+        nnz, next_nnz = checks.entries(x[0], rows), checks.entries(x_next[0], next_rows)
         self.left.reserve(nnz)
         self.right.reserve(nnz + next_nnz)
         seen.reserve(nnz + next_nnz)
@@ -285,6 +290,26 @@ class DenseBuffer(Buffer):
         self.right = DenseVectors.restore(saved.part("right"), self.count, n)
 
 
+MAX_ENTRIES = 33 * 320
+"""Non-zero entries in each side of a default buffer of sparse vectors, unless the rank asks for more."""
+
+
+def default_buffer_size(rank: int, dense: bool, active: int = 0) -> int:
+    """How many samples are folded in at once unless the user says otherwise.
+
+    A longer buffer saves tall n·r² products and truncates less often, and makes the core problem, (r + k)³, larger.
+    Sparse features: eight times the rank up to 320 samples (``docs/deviations.md``, 5, has what it gains), and no more
+    than ``MAX_ENTRIES`` with ``active`` features each; dense ones: four times up to 40; never less than the rank.
+    Depends on nothing but its arguments: results do not depend on the machine.
+
+    >>> default_buffer_size(40, dense=False), default_buffer_size(40, dense=True), default_buffer_size(200, dense=True)
+    (320, 40, 200)
+    >>> [default_buffer_size(40, dense=False, active=active) for active in (33, 64, 128, 1000)]
+    [320, 165, 82, 40]
+    """
+    return max(1, rank, min(4 * rank, 40) if dense else min(8 * rank, 320, MAX_ENTRIES // max(active, 1)))
+
+
 def empty_buffer(capacity: int, n_targets: int, n_features: int, *, dense: bool) -> Buffer:
     """A buffer with room for ``capacity`` samples."""
     try:
@@ -294,3 +319,67 @@ def empty_buffer(capacity: int, n_targets: int, n_features: int, *, dense: bool)
             f"a buffer of {capacity} samples of {n_features} features does not fit into memory: use a smaller "
             "buffer_size or rank"
         ) from error
+
+
+class EmptyBuffers:
+    """The buffers that a system begins with, one after the other: how long, and how their vectors are stored.
+
+    Parameters
+    ----------
+    n_features, n_targets, rank : as in ``TLSTD``
+    size : int or None for :func:`default_buffer_size`
+    may_be_dense : bool
+        Whether vectors with many non-zeros are stored as dense rows.
+    """
+
+    def __init__(self, n_features: int, n_targets: int, rank: int, size: int | None, *, may_be_dense: bool) -> None:
+        self.n_features, self.n_targets, self.rank = n_features, n_targets, rank
+        self.size, self.may_be_dense = size, may_be_dense
+        self._first_active = 0  # non-zero features of the first sample, where they make the default buffer shorter
+
+    def nothing(self) -> Buffer:
+        """What there is before the first sample."""
+        return SparseBuffer(0, self.n_targets)
+
+    def first(self, sample: Batch, seen: SeenFeatures) -> Buffer:
+        """With dense or sparse storage by the first sample's features."""
+        dense = self.may_be_dense and sample.is_dense(self.n_features)
+        active = 0 if dense or self.size else sample.most_active()
+        if default_buffer_size(self.rank, dense, active) < default_buffer_size(self.rank, dense):
+            self._first_active = active
+        return self._made(seen, dense=dense)
+
+    def after(self, buffer: Buffer, seen: SeenFeatures) -> Buffer:
+        """In the memory of a buffer that was compressed, unless its vectors are better stored the other way."""
+        if self.may_be_dense and buffer.should_switch(self.n_features):
+            return self._made(seen, dense=buffer.storage == "sparse")
+        return buffer.emptied()
+
+    def _made(self, seen: SeenFeatures, *, dense: bool) -> Buffer:
+        if dense:
+            seen.insert(np.arange(self.n_features))
+        return empty_buffer(self._capacity(dense=dense), self.n_targets, self.n_features, dense=dense)
+
+    def _capacity(self, *, dense: bool) -> int:
+        return self.size or default_buffer_size(self.rank, dense, self._first_active)
+
+    def state(self) -> State:
+        """What :meth:`restored` takes, beside the state of a buffer."""
+        return {"first_active": self._first_active} if self._first_active else {}
+
+    def restored(self, saved: Saved, n: int, n_compressed: int) -> Buffer:
+        """The buffer that was saved, where n features were seen and some samples are in the factors."""
+        storage, k = saved.word("storage", ("none", "sparse", "dense")), saved.integer("n_buffered")
+        dense, n_samples = storage == "dense", n_compressed + k
+        if (storage == "none") != (n_samples == 0):
+            raise saved.error("storage", f"is {storage} with {n_samples} samples seen")
+        if dense and not (self.may_be_dense and n == self.n_features):
+            raise saved.error("storage", f"is {storage} with {n} of {self.n_features} features seen")
+        if saved.has("first_active"):  # files of before have none, and go on with the longer buffer
+            self._first_active = saved.integer("first_active", low=1, high=self.n_features)
+        capacity = 0 if storage == "none" else self._capacity(dense=dense)
+        if k > capacity:
+            raise saved.error("n_buffered", f"is {k} where a buffer holds {capacity}")
+        buffer = empty_buffer(0, self.n_targets, self.n_features, dense=dense)
+        buffer.restore(saved, k, capacity, n, has_trace=n_compressed > 0)
+        return buffer

@@ -13,7 +13,7 @@ import numpy as np
 
 from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
-from tlstd.linalg.arrays import enlarged, slices, with_room
+from tlstd.linalg.arrays import enlarged, slices
 from tlstd.linalg.batch import gathered
 from tlstd.types import FloatArray, IntArray
 
@@ -46,7 +46,8 @@ class SparseVectors:
         """Make room for ``nnz`` further entries."""
         needed = int(self.indptr[self.count]) + nnz
         if needed > self.rows.size:
-            self.__dict__.update(rows=with_room(self.rows, needed), vals=with_room(self.vals, needed))
+            size = max(needed, self.rows.size * 3 // 2)
+            self.__dict__.update(rows=enlarged(self.rows, size), vals=enlarged(self.vals, size))
 
     def emptied(self) -> SparseVectors:
         """An empty block with the same memory; this one must not be used any more."""
@@ -75,12 +76,11 @@ class SparseVectors:
         """Number of entries of all vectors, without the head."""
         return int(self.indptr[self.count])
 
-    def same_as(self) -> IntArray:
-        """For each vector the first that equals it, itself if there is none before it; (k,)."""
-        return self._gram.same_as(self)
+    def gram(self, n: int) -> tuple[FloatArray, IntArray]:
+        """SᵀS, (k, k), of vectors over n rows, and for each vector the first that equals it, itself if there is none.
 
-    def gram(self, n: int) -> FloatArray:
-        """SᵀS, (k, k), of vectors over n rows. Only what is new since the last call is computed."""
+        Only what is new since the last call is computed.
+        """
         return self._gram.of(self, n)
 
     def products(self, name: str, B: FloatArray) -> FloatArray:
@@ -274,7 +274,6 @@ class _Gram:
         self._lists = none, none, none
         self._same_as: IntArray = none
         self._repeats: IntArray = none  # a hash table
-        self._n_compared = 0
 
     def emptied(self, vectors: SparseVectors) -> _Gram:
         """An empty one with the same memory."""
@@ -286,39 +285,37 @@ class _Gram:
         other._repeats[:] = -1
         return other
 
-    def same_as(self, vectors: SparseVectors) -> IntArray:
-        """See :meth:`SparseVectors.same_as`."""
-        count, size = vectors.count, vectors.norms.size
-        if self._n_compared < count:
-            if self._repeats.size < 2 * size:
-                self._repeats = np.full(1 << (2 * size).bit_length(), -1, dtype=np.int64)
-                self._n_compared = 0
-            self._same_as = _lengthened(self._same_as, size)
-            if self._n_compared == 0 and vectors.head is not None:  # vector 0 is another one than its entries
-                self._same_as[0] = 0
-                self._n_compared = 1
-            kernels.find_repeats(vectors.arrays[:3], self._n_compared, count, self._repeats, self._same_as)
-            self._n_compared = count
-        return self._same_as[:count]
-
-    def of(self, vectors: SparseVectors, n: int) -> FloatArray:
+    def of(self, vectors: SparseVectors, n: int) -> tuple[FloatArray, IntArray]:
         """See :meth:`SparseVectors.gram`."""
         known, count = self._n_known, vectors.count
         if known < count:
+            self._find_repeats(vectors)
             sizes = n, vectors.rows.size, vectors.rows.size
             last, previous, owner = (_lengthened(a, size) for a, size in zip(self._lists, sizes, strict=True))
             self._lists = last, previous, owner
             if self._matrix.shape[0] < count:
                 size = min(vectors.norms.size, 2 * count)
                 self._matrix = enlarged(self._matrix[:known, :known], size, size)
-            kernels.gram(vectors.arrays[:3], self.same_as(vectors), known, count, self._lists, self._matrix)
+            kernels.gram(vectors.arrays[:3], self._same_as, known, count, self._lists, self._matrix)
             if vectors.head is not None:
                 column = vectors.dots_of_entries(vectors.head[:, None], known)[:, 0]
                 if known == 0:
                     column[0] = float(vectors.head @ vectors.head)
                 self._matrix[0, known:count] = self._matrix[known:count, 0] = column[known:]
             self._n_known = count
-        return self._matrix[:count, :count]
+        return self._matrix[:count, :count], self._same_as[:count]
+
+    def _find_repeats(self, vectors: SparseVectors) -> None:
+        """Say of each vector which is the first that equals it."""
+        first, size = self._n_known, vectors.norms.size
+        if self._repeats.size < 2 * size:
+            self._repeats = np.full(1 << (2 * size).bit_length(), -1, dtype=np.int64)
+            first = 0
+        self._same_as = _lengthened(self._same_as, size)
+        if first == 0 and vectors.head is not None:  # vector 0 is another one than its entries
+            self._same_as[0] = 0
+            first = 1
+        kernels.find_repeats(vectors.arrays[:3], first, vectors.count, self._repeats, self._same_as)
 
 
 def _lengthened(array: IntArray, size: int) -> IntArray:

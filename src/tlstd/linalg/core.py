@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tlstd.linalg.basis import Basis
+from tlstd.linalg.batch import gathered
 from tlstd.linalg.buffer import Buffer
+from tlstd.linalg.buffered_vectors import SparseVectors
 from tlstd.linalg.subspace_lambda import ProjectedEquations, Projection
 from tlstd.linalg.svd import EPS, inverse_factors, leading_svd
-from tlstd.types import FloatArray
+from tlstd.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +52,16 @@ class Solution:
     on_V: FloatArray
     on_D: FloatArray
     on_E: FloatArray
+
+    def value(self, rows: IntArray, values: FloatArray, scratch: FloatArray) -> FloatArray:
+        """wᵀx (m,) of a sparse x in rows, -1 for features never seen; O(nnz (r + k)). ``scratch`` is and stays zero."""
+        right = self.right
+        out: FloatArray = gathered(rows, values, right.U) @ self.on_V
+        if isinstance(right.block, SparseVectors) and right.picked.size:
+            out += right.block.overlaps(right.picked, rows, values, scratch) @ self.on_D
+        if right.E.shape[1]:
+            out += gathered(rows, values, right.E) @ self.on_E
+        return out
 
 
 def core_svd(

@@ -43,7 +43,7 @@ class GrowingBasis:
         if first < block.count:
             self._reserve(min(block.norms.size, max(64, 2 * block.count)))
             self._on_U[first : block.count] = block.products("factor", self.U)[first:]
-            gram, same_as = block.gram(n), block.same_as()
+            gram, same_as = block.gram(n)
             for j in range(first, block.count):
                 self._sort_in(j, int(same_as[j]), gram, scratch)
             self.count = block.count

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from tlstd.container import Saved, State
-from tlstd.linalg.batch import Batch, gathered
-from tlstd.linalg.buffer import Buffer, SparseBuffer, empty_buffer
+from tlstd.linalg.batch import Batch
+from tlstd.linalg.buffer import EmptyBuffers
 from tlstd.linalg.core import Core, Solution, core_svd, sample_weights
 from tlstd.linalg.factors import Factors
 from tlstd.linalg.seen import SeenFeatures
@@ -26,25 +26,6 @@ from tlstd.linalg.threads import one_thread
 from tlstd.linalg.traces import AccumulatingTrace, ReplacingTrace
 from tlstd.types import FloatArray, IntArray, Transition
 
-MAX_ENTRIES = 33 * 320
-"""Non-zero entries in each side of a default buffer of sparse vectors, unless the rank asks for more."""
-
-
-def default_buffer_size(rank: int, dense: bool, active: int = 0) -> int:
-    """How many samples are folded in at once unless the user says otherwise.
-
-    A longer buffer saves tall n·r² products and truncates less often, and makes the core problem, (r + k)³, larger.
-    Sparse features: eight times the rank up to 320 samples (``docs/deviations.md``, 5, has what it gains), and no more
-    than ``MAX_ENTRIES`` with ``active`` features each; dense ones: four times up to 40; never less than the rank.
-    Depends on nothing but its arguments: results do not depend on the machine.
-
-    >>> default_buffer_size(40, dense=False), default_buffer_size(40, dense=True), default_buffer_size(200, dense=True)
-    (320, 40, 200)
-    >>> [default_buffer_size(40, dense=False, active=active) for active in (33, 64, 128, 1000)]
-    [320, 165, 82, 40]
-    """
-    return max(1, rank, min(4 * rank, 40) if dense else min(8 * rank, 320, MAX_ENTRIES // max(active, 1)))
-
 
 class TruncatedSystem:
     """A, b and the trace z of LSTD(λ), A cut back to rank ``rank`` at the end of every buffer.
@@ -52,7 +33,7 @@ class TruncatedSystem:
     Parameters
     ----------
     n_features, rank, lambda_, n_targets : as in ``TLSTD``
-    buffer_size : int or None for :func:`default_buffer_size`
+    buffer_size : int or None for :func:`~tlstd.linalg.buffer.default_buffer_size`
     beta : float or None
         Constant forgetting factor; None for the running average.
     replacing : bool
@@ -74,8 +55,9 @@ class TruncatedSystem:
         equations_lambda: float | None = None,
     ) -> None:
         self.n_features, self.rank, self.lambda_ = n_features, rank, lambda_
-        self.buffer_size, self.beta, self.n_targets = buffer_size, beta, n_targets
+        self.beta, self.n_targets = beta, n_targets
         self.trace = ReplacingTrace() if replacing else AccumulatingTrace()
+        self._empty = EmptyBuffers(n_features, n_targets, rank, buffer_size, may_be_dense=self.trace.may_be_dense)
         self.equations = None if equations_lambda is None else ProjectedEquations(equations_lambda, n_targets)
         # Algorithm 1: U ← [], V ← [], Σ ← 0, b ← 0, z ← 0, i ← 0
         self.seen = SeenFeatures(n_features)
@@ -83,8 +65,7 @@ class TruncatedSystem:
         self.b: FloatArray = np.zeros((0, n_targets))
         self.z: FloatArray = np.zeros(0)
         self.n_compressed = 0  # samples already in the factors
-        self.first_active = 0  # non-zero features of the first sample, where they make the default buffer shorter
-        self.buffer: Buffer = SparseBuffer(0, n_targets)  # before the first sample
+        self.buffer = self._empty.nothing()
         self._core: Core | None = None
         self._Utb: FloatArray | None = None
 
@@ -102,8 +83,8 @@ class TruncatedSystem:
 
     def append(self, batch: Batch) -> None:
         """Take in a checked batch, compressing whenever the buffer is full."""
-        start = 0
-        while start < len(batch):
+        start, n = 0, len(batch)
+        while start < n:
             stop = start + self.make_room(batch, start)
             self._fill(batch.part(start, stop))
             start = stop
@@ -113,7 +94,7 @@ class TruncatedSystem:
     def make_room(self, batch: Batch, start: int) -> int:
         """How many samples of the batch from ``start`` on can be taken in before the next compression, at least 1."""
         if self.buffer.capacity == 0:
-            self._start(batch.part(start, start + 1))
+            self.buffer = self._empty.first(batch.part(start, start + 1), self.seen)
         if self.is_full:  # a compression was interrupted
             self.compress()
         return min(len(batch) - start, self.trace.room(self.buffer, batch, start, self.lambda_))
@@ -134,25 +115,8 @@ class TruncatedSystem:
     def append_one(self, sample: Batch) -> None:
         """Take in one checked sample. When the buffer is then full, the caller has to call :meth:`compress`."""
         if self.buffer.capacity == 0:
-            self._start(sample)
+            self.buffer = self._empty.first(sample, self.seen)
         self._fill(sample, may_be_retracted=True)
-
-    def _start(self, first: Batch) -> None:
-        """Choose dense or sparse storage by the first sample's features, and the length of the buffer."""
-        dense = self.trace.may_be_dense and first.is_dense(self.n_features)
-        active = 0 if dense or self.buffer_size else first.most_active()
-        if default_buffer_size(self.rank, dense, active) < default_buffer_size(self.rank, dense):
-            self.first_active = active
-        self.buffer = self._empty_buffer(dense=dense)
-
-    def _empty_buffer(self, *, dense: bool) -> Buffer:
-        if dense:
-            self.seen.insert(np.arange(self.n_features))
-        size = self._size(dense=dense)
-        return empty_buffer(size, self.n_targets, self.n_features, dense=dense)
-
-    def _size(self, *, dense: bool) -> int:
-        return self.buffer_size or default_buffer_size(self.rank, dense, self.first_active)
 
     def _fill(self, batch: Batch, *, may_be_retracted: bool = False) -> None:
         """Algorithm 1: z ← γλ z + x, d ← x - γx′, both into the buffer, i ← i + 1."""
@@ -176,7 +140,7 @@ class TruncatedSystem:
         if self.equations is not None:
             self.equations.mend(self.buffer.count)
         if self.n_samples == 0:
-            self.buffer = SparseBuffer(0, self.n_targets)
+            self.buffer = self._empty.nothing()
         self.trace.mend(self.n_samples)
 
     # --- update-svd -------------------------------------------------------------------------------------------------
@@ -214,10 +178,7 @@ class TruncatedSystem:
         equations = self.equations
         if equations is not None and core.projection is not None:
             equations = equations.compressed(buffer, core.weights, core.decay, n, core.projection.rotated(rotations))
-        if buffer.should_switch(self.n_features) and self.trace.may_be_dense:
-            empty = self._empty_buffer(dense=buffer.storage == "sparse")
-        else:
-            empty = buffer.emptied()
+        empty = self._empty.after(buffer, self.seen)
         changes: dict[str, Any] = {"factors": factors, "b": b, "z": z[:, 0], "equations": equations, "buffer": empty}
         n_compressed = self.n_compressed + buffer.count
         self.__dict__.update(changes, n_compressed=n_compressed, _core=None, _Utb=None)  # all of it or nothing
@@ -245,15 +206,7 @@ class TruncatedSystem:
 
     def predict(self, solution: Solution, ids: IntArray, values: FloatArray) -> FloatArray:
         """wᵀx for one sparse x, (m,), in O(nnz (r + k)), without forming w."""
-        rows = self.seen.find(ids)
-        V, right, buffer = self.factors.V, solution.right, self.buffer
-        out: FloatArray = gathered(rows, values, V) @ solution.on_V
-        if isinstance(buffer, SparseBuffer) and right.picked.size:
-            scratch = buffer.scratch(len(self.seen))
-            out += buffer.right.overlaps(right.picked, rows, values, scratch) @ solution.on_D
-        if right.E.shape[1]:
-            out += gathered(rows, values, right.E) @ solution.on_E
-        return out
+        return solution.value(self.seen.find(ids), values, self.buffer.scratch(len(self.seen)))
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
@@ -270,7 +223,7 @@ class TruncatedSystem:
             **self.buffer.state(),
             **({} if self.equations is None else {"second": self.equations.state(k)}),
             **self.trace.state(len(self.seen)),
-            **({"first_active": self.first_active} if self.first_active else {}),
+            **self._empty.state(),
         }
 
     def restore(self, saved: Saved) -> None:
@@ -282,22 +235,7 @@ class TruncatedSystem:
         self.n_compressed = saved.integer("n_compressed", low=1 if rows else 0)
         self.b = saved.floats("b", rows, self.n_targets)
         self.z = saved.floats("z", rows)
-        self._restore_buffer(saved, n)
+        self.buffer = self._empty.restored(saved, n, self.n_compressed)
         if self.equations is not None:
             self.equations.restore(saved.part("second"), self.buffer.count, self.factors.sigma.size, rows, n)
         self.trace.restore(saved, n)
-
-    def _restore_buffer(self, saved: Saved, n: int) -> None:
-        storage, k = saved.word("storage", ("none", "sparse", "dense")), saved.integer("n_buffered")
-        dense, n_samples = storage == "dense", self.n_compressed + k
-        if (storage == "none") != (n_samples == 0):
-            raise saved.error("storage", f"is {storage} with {n_samples} samples seen")
-        if dense and not (self.trace.may_be_dense and n == self.n_features):
-            raise saved.error("storage", f"is {storage} with {n} of {self.n_features} features seen")
-        if saved.has("first_active"):  # files of before have none, and go on with the longer buffer
-            self.first_active = saved.integer("first_active", low=1, high=self.n_features)
-        size = 0 if storage == "none" else self._size(dense=dense)
-        if k > size:
-            raise saved.error("n_buffered", f"is {k} where a buffer holds {size}")
-        self.buffer = empty_buffer(0, self.n_targets, self.n_features, dense=dense)
-        self.buffer.restore(saved, k, size, n, has_trace=self.n_compressed > 0)

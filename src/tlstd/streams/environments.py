@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
 from tlstd.extras import needs
 from tlstd.features.base import FeatureMap
-from tlstd.streams.simulated import Seed, seed_sequence, trace_discounts
+from tlstd.streams.simulated import Seed, encoded, seed_sequence, trace_discounts
 from tlstd.types import FloatArray, Transitions
 from tlstd.validation import as_flag, as_flags, as_ratio, as_real
 
@@ -248,7 +248,7 @@ def _join(logs: list[_Log], features: FeatureMap, gamma: float) -> Transitions:
     )
     rows = np.arange(len(ends)) + np.cumsum(ends) - ends  # each episode has one observation more than steps
     return Transitions.from_rows(
-        _encoded(features, observations.reshape(-1, logs[0].size)),
+        encoded(features, observations.reshape(-1, logs[0].size)),
         rows,
         rewards,
         rows + 1,
@@ -277,18 +277,8 @@ def _check_space(space: Any, many: bool) -> None:
 def _check_features(features: FeatureMap, observation: Any) -> int:
     """Encode the first observation, so that features that do not fit fail before all the steps; return its size."""
     flat = _flat(observation)
-    _encoded(features, flat[np.newaxis])
+    encoded(features, flat[np.newaxis])
     return flat.size
-
-
-def _encoded(features: FeatureMap, observations: FloatArray) -> Any:
-    store = features.encode_many(observations)
-    if tuple(store.shape) != (len(observations), features.n_features):
-        raise InvalidInputError(
-            f"encode_many returned shape {tuple(store.shape)} for {len(observations)} observations and "
-            f"n_features={features.n_features}: return one row of features per observation"
-        )
-    return store
 
 
 def _step(env: Env[Any, Any] | VectorEnv[Any, Any, Any], action: Any) -> Any:
@@ -364,6 +354,8 @@ def _ratios(ratios: Any, steps: NDArray[np.bool_]) -> list[float]:
 
 
 def _number(value: Any, what: str) -> float:
+    if isinstance(value, float):  # what it mostly is
+        return float(value)
     try:
         number = as_real(value, what)
     except InvalidInputError:

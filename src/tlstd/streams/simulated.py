@@ -109,14 +109,8 @@ def encode(path: Trajectory, features: FeatureMap, domain: Domain, *, gamma: flo
     """
     check_map(features)
     discount = _discount(domain, gamma)
-    store = features.encode_many(domain.observe(path.states))
-    if tuple(store.shape) != (len(path.states), features.n_features):
-        raise InvalidInputError(
-            f"encode_many returned shape {tuple(store.shape)} for {len(path.states)} states and "
-            f"n_features={features.n_features}: return one row of features per state"
-        )
     return Transitions.from_rows(
-        store,
+        encoded(features, domain.observe(path.states)),
         path.rows,
         path.rewards,
         path.rows + 1,
@@ -197,6 +191,17 @@ def trajectory(
     rows = np.arange(n_steps) + np.repeat(np.arange(lengths.size), lengths)  # each episode has one state more
     rhos = source.ratios(states, rows, actions)
     return Trajectory(states, rows, actions, rewards, terminated, truncated, rhos)
+
+
+def encoded(features: FeatureMap, observations: FloatArray) -> Any:
+    """What a feature map, which may be anybody's, makes of observations (N, size): N rows."""
+    store = features.encode_many(observations)
+    if tuple(store.shape) != (len(observations), features.n_features):
+        raise InvalidInputError(
+            f"encode_many returned shape {tuple(store.shape)} for {len(observations)} observations and "
+            f"n_features={features.n_features}: return one row of features per observation"
+        )
+    return store
 
 
 def trace_discounts(ends: NDArray[np.bool_], gamma: float) -> FloatArray:
