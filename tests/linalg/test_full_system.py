@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.helpers import batch_lstd, dense, random_transitions
 from tlstd.errors import CapacityError
 from tlstd.linalg.batch import Batch
-from tlstd.linalg.full_system import FullSystem, check_memory
+from tlstd.linalg.full_system import FullSystem
+from tlstd.linalg.lstd_system import check_memory
 from tlstd.types import FloatArray, Transitions
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from math import isqrt, log, log1p
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tlstd.container import Saved, State
-from tlstd.errors import CapacityError
 from tlstd.kernels import lstd as kernels
 from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.batch import Batch, entries
+from tlstd.linalg.lstd_system import LSTDSystem, check_memory
 from tlstd.linalg.moments import Moments, ridge_diagonal
-from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray
 
@@ -51,79 +50,35 @@ class WaitingSamples(NamedTuple):
         return self._replace(n=Z.shape[0])
 
 
-class FullSystem:
-    """A = Σ ω z dᵀ and b = Σ ω z r, with running-average or exponentially forgetting weights.
-
-    What is stored is ``scale``⁻¹ times the system, so that forgetting costs nothing per entry. Sparse transitions are
-    added over the non-zeros of z and d; dense ones wait in a block and are added by one matrix product.
+class FullSystem(LSTDSystem):
+    """The system itself. Sparse samples are added over the non-zeros of z and d, dense ones by blocks.
 
     Parameters
     ----------
-    n_features, lambda_, beta, replacing, n_targets : as in ``LSTD``
-    memory_limit : int
-        Bytes that A may take; beyond that :class:`CapacityError` is raised and nothing changes.
     with_moments : bool
         Whether to follow what :meth:`ridge_diagonal` needs.
     """
 
-    def __init__(
-        self,
-        n_features: int,
-        *,
-        lambda_: float,
-        beta: float | None,
-        replacing: bool,
-        n_targets: int,
-        memory_limit: int,
-        with_moments: bool = False,
-    ) -> None:
-        self._options = {name: value for name, value in locals().items() if name != "self"}
-        self.n_features, self.lambda_, self.beta, self.replacing = n_features, lambda_, beta, replacing
-        self.memory_limit, self.with_moments = memory_limit, with_moments
-        self.seen = SeenFeatures(n_features)
-        self._scale: FloatArray = np.ones(1)
-        self._progress: IntArray = np.zeros(2, dtype=np.int64)  # samples, and active entries of the trace
-        self.z: FloatArray = np.zeros(0)
+    def __init__(self, n_features: int, *, beta: float | None, with_moments: bool = False, **options: Any) -> None:
+        self.with_moments = with_moments
+        # within one block forgetting must not span more than the 50 decades that ``scale`` is allowed
+        self._block = _BLOCK if beta is None else max(1, int(min(_BLOCK, -50.0 * log(10.0) / log1p(-beta))))
+        super().__init__(n_features, beta=beta, **options)
+
+    def _begin(self) -> None:
+        super()._begin()
         self._A: FloatArray = np.zeros((0, 0))
-        self._b: FloatArray = np.zeros((0, n_targets))
-        self._active: IntArray = np.zeros(0, dtype=np.int64)
+        self._active: IntArray = np.zeros(0, dtype=np.int64)  # rows on the trace, ``_progress[1]`` of them
         self._scratch: FloatArray = np.zeros(0)
         self._is_dense: bool | None = None
         self._waiting = WaitingSamples.room_for(0, 0)
         self._moments = {0: Moments()}  # by the number of samples: before and after what is being added
-        # within one block forgetting must not span more than the 50 decades that ``scale`` is allowed
-        self._block = _BLOCK if beta is None else max(1, int(min(_BLOCK, -50.0 * log(10.0) / log1p(-beta))))
-
-    @property
-    def n(self) -> int:
-        """Number of features seen."""
-        return len(self.seen)
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples in the system."""
-        return int(self._progress[0])
-
-    @property
-    def scale(self) -> float:
-        """What the stored sums have to be multiplied by."""
-        return float(self._scale[0])
 
     @property
     def A(self) -> FloatArray:
-        """The stored matrix (n, n): A / scale. Not to be written to."""
+        """The stored matrix, with the samples that wait."""
         A = self._A[: self.n, : self.n]
         return A + self._waiting.total() if self._waiting.n else A
-
-    @property
-    def b(self) -> FloatArray:
-        """The stored right-hand side (n, m): b / scale. A view."""
-        return self._b[: self.n]
-
-    def averaged(self) -> tuple[FloatArray, FloatArray]:
-        """A and b as the paper has them: averages over the samples, or exponentially weighted sums."""
-        factor = self.scale / max(self.n_samples, 1) if self.beta is None else self.scale
-        return self.A * factor, self.b * factor
 
     def ridge_diagonal(self, ridge: float) -> FloatArray:
         """What is added to the averaged A's diagonal (n,) for a ridge."""
@@ -239,10 +194,7 @@ class FullSystem:
 
     def mend(self) -> None:
         """Put everything in order after an interruption."""
-        self.seen.mend()
-        if self.n_samples == 0:
-            self.__dict__.update(type(self)(**self._options).__dict__)
-        self._grow()
+        super().mend()
         self._scratch = np.zeros(self._scratch.size)
 
     def state(self) -> State:
@@ -274,7 +226,7 @@ class FullSystem:
         if (storage == "none" and self.n_samples + n) or (dense and (self.replacing or n < self.n_features)):
             raise saved.error("storage", f"is {storage} with {n} of {self.n_features} features seen")
         self._A = saved.floats("A", n, n)
-        self._b = saved.floats("b", n, self._b.shape[1])
+        self._b = saved.floats("b", n, self.n_targets)
         self.z = saved.floats("z", n)
         self._restore_trace(saved)
         room = WaitingSamples.room_for(self._block if dense else 0, n if dense else 0)
@@ -289,21 +241,10 @@ class FullSystem:
     def _restore_trace(self, saved: Saved) -> None:
         """The list of rows on the trace; a row in it twice would let a kernel write past its end."""
         active = saved.integers("active", None, low=0, high=self.n - 1)
-        if np.unique(active).size != active.size or (self._is_dense and active.size):
+        listed = np.bincount(active, minlength=self.n)
+        if (listed > 1).any() or (self._is_dense and active.size):
             raise saved.error("active", "is not a list of different rows on the trace")
-        off = np.ones(self.n, dtype=np.bool_)
-        off[active] = False
-        if not self._is_dense and self.z[off].any():
+        if not self._is_dense and self.z[listed == 0].any():
             raise saved.error("z", "has entries outside active")
-        self._active = np.zeros(self.n, dtype=np.int64)
         self._progress[1] = active.size
-        self._active[: active.size] = active
-
-
-def check_memory(n: int, matrices: int, limit: int) -> None:
-    """Raise :class:`CapacityError` if so many n × n matrices need more than ``limit`` bytes."""
-    if 8 * n * n * matrices > limit:
-        raise CapacityError(
-            f"{n} distinct features need {8e-9 * n * n * matrices:.1f} GB for LSTD's matrices, over the limit of "
-            f"{1e-9 * limit:.1f} GB: use TLSTD, which needs 16·{n}·rank bytes, or raise memory_limit"
-        )
+        self._active = enlarged(active, self.n)

@@ -2,55 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.container import Saved, State
 from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.batch import Batch, CSRArrays, packed, row_arrays
-from tlstd.linalg.full_system import check_memory
+from tlstd.linalg.lstd_system import LSTDSystem, check_memory
 from tlstd.linalg.recursive_inverse import RecursiveInverse
-from tlstd.linalg.seen import SeenFeatures
 from tlstd.types import FloatArray, IntArray
 
 _WORK = 1 << 26  # entries of A, one for each sample, after which the loop comes back so that it can be interrupted
 
 
-class RecursiveSystem:
-    """A = ε I + Σ ω z dᵀ with its inverse, and b = Σ ω z r; parameters as in ``LSTD``.
+class RecursiveSystem(LSTDSystem):
+    """ε I + A with its inverse, and b; ``initial_diagonal`` is ε."""
 
-    As in :class:`~tlstd.linalg.full_system.FullSystem`, what is stored is ``scale``⁻¹ times the system.
-    """
+    def __init__(self, n_features: int, *, initial_diagonal: float, **options: Any) -> None:
+        self.initial_diagonal = initial_diagonal
+        super().__init__(n_features, **options)
 
-    def __init__(
-        self,
-        n_features: int,
-        *,
-        lambda_: float,
-        beta: float | None,
-        replacing: bool,
-        n_targets: int,
-        memory_limit: int,
-        initial_diagonal: float,
-    ) -> None:
-        self._options = {name: value for name, value in locals().items() if name != "self"}
-        self.n_features, self.lambda_, self.beta, self.replacing = n_features, lambda_, beta, replacing
-        self.memory_limit = memory_limit
-        self.seen = SeenFeatures(n_features)
-        self.inverse = RecursiveInverse(initial_diagonal)
-        self._scale: FloatArray = np.ones(1)
-        self.z: FloatArray = np.zeros(0)
-        self.b: FloatArray = np.zeros((0, n_targets))
+    def _begin(self) -> None:
+        super()._begin()
+        self.inverse = RecursiveInverse(self.initial_diagonal)
+        self._progress = self.inverse.progress
 
     @property
-    def n_samples(self) -> int:
-        """Number of samples in the system."""
-        return int(self.inverse.progress[0])
-
-    @property
-    def scale(self) -> float:
-        """What the stored sums have to be multiplied by."""
-        return float(self._scale[0])
+    def A(self) -> FloatArray:
+        """The stored matrix, with its initial diagonal; a view."""
+        return self.inverse.A
 
     def check_capacity(self, batch: Batch) -> None:
         """Raise :class:`CapacityError` if the batch would make the system too large."""
@@ -84,10 +66,10 @@ class RecursiveSystem:
             given = np.array(batch.rewards[part]), np.array(batch.discounts[part])
             columns = *given, fades[part], batch.rhos[part].copy()
             done, solved = self.inverse.follow(
-                *(now, then, columns, self.b, self.z, self._scale),
+                *(now, then, columns, self._b, self.z, self._scale),
                 beta=self.beta,
                 replacing=self.replacing,
-                values=np.zeros((0, self.b.shape[1])) if values is None else values[part],
+                values=np.zeros((0, self.n_targets)) if values is None else values[part],
             )
             # where a step had new features, the next one may have some
             start, length = start + done, 1 if self.z.size > n else 2 * done
@@ -107,19 +89,7 @@ class RecursiveSystem:
         n = len(self.seen)
         if n > self.z.size:
             self.inverse.grow(n, self.scale)
-            self.__dict__.update(b=enlarged(self.b, n), z=enlarged(self.z, n))
-
-    def mend(self) -> None:
-        """Put everything in order after an interruption."""
-        self.seen.mend()
-        if self.n_samples == 0:
-            self.__dict__.update(type(self)(**self._options).__dict__)
-        self._grow()
-
-    def averaged(self) -> tuple[FloatArray, FloatArray]:
-        """A (with its initial diagonal) and b, averaged over the samples or exponentially weighted."""
-        factor = self.scale / max(self.n_samples, 1) if self.beta is None else self.scale
-        return self.inverse.A * factor, self.b * factor
+            self.__dict__.update(_b=enlarged(self._b, n), z=enlarged(self.z, n))
 
     def solve(self, rcond: float) -> FloatArray:
         """The weights, (n, m)."""
@@ -142,9 +112,9 @@ class RecursiveSystem:
         n = len(self.seen)
         self.inverse.restore(saved.part("inverse"), n)
         self._scale = np.array([saved.real("scale", low=1e-50 if self.beta is not None else 1.0, high=1.0)])
-        self.inverse.progress[0] = saved.integer("n_samples")
+        self._progress[0] = saved.integer("n_samples")
         self.z = saved.floats("z", n)
-        self.b = saved.floats("b", n, self.b.shape[1])
+        self._b = saved.floats("b", n, self.n_targets)
         if n and not self.n_samples:
             raise saved.error("n_samples", f"is 0 where {n} features were seen")
 
