@@ -197,31 +197,13 @@ def follow(G, first_row, samples, rhos, start, stop, lambda_, growth, bases, sys
 
 
 @kernel
-def follow_one(
-    ptr,
-    pos,
-    val,
-    row,
-    next_row,
-    reward,
-    discount,
-    trace_discount,
-    lambda_,
-    growth,
-    table,
-    left,
-    first,
-    M,
-    inverse,
-    c,
-    y,
-    trace,
-    numbers,
-):
-    """As :func:`follow`, for one sample with ratio 1 by its rows in a chunk; ``val`` is empty if all values are 1.
+def follow_one(rows, row, next_row, step, lambda_, growth, table, bases, system, state):
+    """As :func:`follow`, for one sample with ratio 1 by its rows in a chunk: (ptr, pos, val), val empty if all are 1.
 
+    ``step`` is (reward, discount, trace_discount).
     Returns False, with nothing changed, if the table has no rows for some features yet.
     """
+    ptr, pos, val = rows
     G = np.zeros((2, table.shape[1]))
     for side in range(2):
         r = row if side == 0 else next_row
@@ -231,8 +213,7 @@ def follow_one(
                 return False
             for j in range(table.shape[1]):
                 G[side, j] += table[p, j] if val.size == 0 else val[e] * table[p, j]
-    rows = np.zeros(1, dtype=np.int32), np.full(1, 1 if next_row >= 0 else -1, dtype=np.int32)
-    columns = np.full(1, discount), np.full(1, trace_discount), np.full(1, reward)
-    system, state = (M, inverse, c, y), (trace, numbers)
-    follow(G, 0, (*rows, *columns), None, 0, 1, lambda_, growth, (left, first), system, state, np.empty(0))
+    here = np.zeros(1, dtype=np.int32), np.full(1, 1 if next_row >= 0 else -1, dtype=np.int32)
+    columns = np.full(1, step[1]), np.full(1, step[2]), np.full(1, step[0])
+    follow(G, 0, (*here, *columns), None, 0, 1, lambda_, growth, bases, system, state, np.empty(0))
     return True

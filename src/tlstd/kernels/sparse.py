@@ -219,95 +219,46 @@ def append_transitions(
 
 
 @kernel
-def append_one(
-    x_ids,
-    x_vals,
-    next_ids,
-    next_vals,
-    table,
-    slots,
-    ids,
-    counter,
-    l_indptr,
-    l_rows,
-    l_vals,
-    l_norms,
-    r_indptr,
-    r_rows,
-    r_vals,
-    r_norms,
-    decays,
-    rhos,
-    rewards,
-    at,
-    reward,
-    discount,
-    trace_discount,
-    rho,
-    lambda_,
-    bound,
-    limit,
-):
+def append_one(x_ids, x_vals, next_ids, next_vals, index, left, right, columns, at, step, lambda_, bound, limit):
     """As :func:`append_transitions`, for the sample ``at`` with one reward and an accumulating trace, if there is room.
 
     Returns the bound of the trace's length after it, which was ``bound`` before; -1.0, with nothing changed, if that
     would exceed ``limit`` or an array would have to be longer.
     """
+    decays, rhos, rewards = columns
+    reward, discount, trace_discount, rho = step
     n, n_next, total = x_ids.size, next_ids.size, 0.0
     for e in range(n):
         total += x_vals[e] * x_vals[e]
     decay = trace_discount * lambda_
     longest = rho * (decay * bound + np.sqrt(total))  # as in kernels.transitions.follow_lengths
-    index = table, slots, ids, counter
-    has_room = l_indptr[at] + n <= l_rows.size and r_indptr[at] + n + n_next <= r_rows.size
-    if not (has_room and longest <= limit and counter[0] + n + n_next <= _room(index) + _known(index, x_ids, next_ids)):
+    has_room = left[0][at] + n <= left[1].size and right[0][at] + n + n_next <= right[1].size
+    has_room &= index[3][0] + n + n_next <= _room(index) + _known(index, x_ids, next_ids)
+    if not (has_room and longest <= limit):
         return -1.0
     decays[at], rhos[at], rewards[at, 0] = decay, rho, reward
     x, x_next = (np.array([0, n]), x_ids, x_vals), (np.array([0, n_next]), next_ids, next_vals)
     row, none = np.zeros(1, dtype=np.int64), np.empty(0)
-    columns = np.full(1, discount), decays[at : at + 1], rhos[at : at + 1]
-    left, right = (l_indptr, l_rows, l_vals, l_norms), (r_indptr, r_rows, r_vals, r_norms)
-    append_transitions(x, row, x_next, row, *columns, index, left, right, at, (False, none, none, none), row)
+    scalars = np.full(1, discount), decays[at : at + 1], rhos[at : at + 1]
+    append_transitions(x, row, x_next, row, *scalars, index, left, right, at, (False, none, none, none), row)
     return longest
 
 
 @kernel
-def append_sample(
-    x_ids,
-    x_vals,
-    next_ids,
-    next_vals,
-    table,
-    slots,
-    ids,
-    counter,
-    ptr,
-    pos,
-    val,
-    row,
-    next_row,
-    rewards,
-    discounts,
-    trace_discounts,
-    at,
-    reward,
-    discount,
-    trace_discount,
-    rho,
-    lambda_,
-    bound,
-    limit,
-):
+def append_sample(x_ids, x_vals, next_ids, next_vals, index, rows, columns, at, step, lambda_, bound, limit):
     """Write one sample, the one with the number ``at``, to a chunk of a ``SampleStore``, in place, if there is room.
 
-    The rows are ``ptr``, ``pos`` and ``val``, which is empty while all values are 1. As in ``SampleStore.append``, x is
-    stored only if it is not the next row of the sample before, and x_next only if the discount is not 0.
+    ``rows`` is (ptr, pos, val), the last one empty while all values are 1. As in ``SampleStore.append``, x is stored
+    only if it is not the next row of the sample before, and x_next only if the discount is not 0.
 
     Returns the bound of the trace's length after this sample, whose bound was ``bound`` before, and the two rows.
     Instead of the bound -1.0, with nothing changed, if it would exceed ``limit``, if there is no room, or if there are
     values other than 1 without a place for them.
     """
-    index = table, slots, ids, counter
+    ids, counter = index[2:]
+    ptr, pos, val = rows
+    row, next_row, rewards, discounts, trace_discounts = columns
+    reward, discount, trace_discount, rho = step
     n, n_next, total, ones = x_ids.size, 0 if discount == 0.0 else next_ids.size, 0.0, True
     for e in range(n):
         total += x_vals[e] * x_vals[e]

@@ -214,6 +214,17 @@ def value_of_next(rows, vals, start, stop, table, stamps, active, n_active, epoc
 
 
 @inlined
+def correct(alpha, decay, v, v_next, v_old, correction, m):
+    """c = α (v - v_old), then v is the v_old that δ subtracts, and v_old ← v'; in place."""
+    for c in range(m):
+        if decay == 0.0:  # where the trace starts v_old cancels: better left out
+            v_old[c] = v[c]
+        correction[c] = alpha * (v[c] - v_old[c])
+        v[c] = v_old[c]
+        v_old[c] = v_next[c]
+
+
+@inlined
 def move(rows, vals, start, stop, table, share, replacing, S, correction, largest, m):
     """y ← y + share · x, or its replacing form, and w ← w - c x, with w = U + y S as it is; in place.
 
@@ -275,10 +286,8 @@ def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m):
             v_next[c] = 0.0
         if discount != 0.0 or true_online:
             caught_up = second[t]
-            start_next, stop_next = indptr[caught_up], indptr[caught_up + 1]
-            n_active = value_of_next(
-                rows, vals, start_next, stop_next, table, stamps, active, n_active, epochs, epoch, S, v_next, m
-            )
+            i, j = indptr[caught_up], indptr[caught_up + 1]
+            n_active = value_of_next(rows, vals, i, j, table, stamps, active, n_active, epochs, epoch, S, v_next, m)
 
         # z ← g z + s x, with w as it is
         share = alpha * (1.0 - P * overlap) if true_online else rho
@@ -288,12 +297,7 @@ def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m):
             P, caught_up = 1.0, -1
         share /= P
         if true_online:
-            for c in range(m):
-                if decay == 0.0:  # where the trace starts v_old cancels: better left out
-                    v_old[c] = v[c]
-                correction[c] = alpha * (v[c] - v_old[c])
-                v[c] = v_old[c]  # what δ subtracts
-                v_old[c] = v_next[c]
+            correct(alpha, decay, v, v_next, v_old, correction, m)
         largest = move(rows, vals, start, stop, table, share, replacing, S, correction, largest, m)
 
         # w ← w + δ z

@@ -216,8 +216,8 @@ class SparseBuffer(Buffer):
             return False
         left, right = self.left, self.right
         longest = kernels.append_one(
-            *(x.indices, x.values, x_next.indices, x_next.values, *seen.arrays, *left.arrays, *right.arrays),
-            *(self.decays, self.rhos, self.rewards, at, t.reward, t.discount, t.trace_discount, t.rho),
+            *(x.indices, x.values, x_next.indices, x_next.values, seen.arrays, left.arrays, right.arrays),
+            *((self.decays, self.rhos, self.rewards), at, (t.reward, t.discount, t.trace_discount, t.rho)),
             *(lambda_, before, MAX_MAGNITUDE),
         )
         if longest < 0.0:

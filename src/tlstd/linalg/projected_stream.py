@@ -166,11 +166,11 @@ class ProjectedStream:
 
     def follow_one(self, chunk: Chunk, row: int, next_row: int, t: Transition, lambda_: float) -> bool:
         """Add a sample with ratio 1 by its rows in a chunk; False, with nothing changed, if :meth:`follow` has to."""
-        left, first = self._bases
+        rows = chunk.ptr, chunk.pos, _NO_VALUES if chunk.val is None else chunk.val
+        step = t.reward, t.discount, t.trace_discount
+        bases, system, state = self._bases, self._system, self._state
         return kernels.follow_one(  # type: ignore[no-any-return]
-            *(chunk.ptr, chunk.pos, _NO_VALUES if chunk.val is None else chunk.val, row, next_row),
-            *(t.reward, t.discount, t.trace_discount, lambda_, self.growth),
-            *(self._table, left, first, *self._system, *self._state),
+            rows, row, next_row, step, lambda_, self.growth, self._table, bases, system, state
         )
 
     def followed(

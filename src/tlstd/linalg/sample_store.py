@@ -188,11 +188,11 @@ class SampleStore:
         if chunk.rhos is not None:
             return None
         self._appending = True
+        rows = chunk.ptr, chunk.pos, _NO_VALUES if chunk.val is None else chunk.val
+        columns = chunk.row, chunk.next_row, chunk.rewards, chunk.discounts, chunk.trace_discounts
         longest, row, next_row = append_sample(
-            *(x.indices, x.values, x_next.indices, x_next.values, *self._seen.arrays, chunk.ptr, chunk.pos),
-            *(_NO_VALUES if chunk.val is None else chunk.val, chunk.row, chunk.next_row, chunk.rewards),
-            *(chunk.discounts, chunk.trace_discounts, at, t.reward, t.discount, t.trace_discount, t.rho),
-            *(self.lambda_, before, MAX_MAGNITUDE),
+            *(x.indices, x.values, x_next.indices, x_next.values, self._seen.arrays, rows, columns, at),
+            *((t.reward, t.discount, t.trace_discount, t.rho), self.lambda_, before, MAX_MAGNITUDE),
         )
         if longest >= 0.0:
             bound[0] = max(before, longest)
