@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import FrameType
 from typing import Any
 
@@ -20,7 +21,7 @@ import tlstd
 from tests.estimators.plain import Plain
 from tests.helpers import random_transitions
 from tlstd.checks import CHECKS, Factory, check_estimator, children, reliability
-from tlstd.errors import BusyError, InvalidParameterError
+from tlstd.errors import BusyError, InvalidInputError, InvalidParameterError
 from tlstd.estimators.ilstd import ILSTD
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.estimators.step_sizes import Decay
@@ -37,6 +38,7 @@ def test_contract(name: str, check: Callable[[Any], None]) -> None:
 
 
 ONE_TARGET = {"ILSTD", "Handover (settled)"}
+ON_POLICY = {"TrueOnlineTD"}
 START_FROM = {"ATD", "ILSTD", "TD", "TD (replacing)", "TrueOnlineTD"}
 
 
@@ -44,6 +46,9 @@ START_FROM = {"ATD", "ILSTD", "TD", "TD (replacing)", "TrueOnlineTD"}
 def test_nothing_is_passed_over(name: str) -> None:
     """What a check passes over where it is missing is there, but for those that are known not to have it."""
     assert name in ONE_TARGET or ESTIMATORS[name](12, n_targets=3).n_targets == 3
+    steps = random_transitions(np.random.default_rng(0), n_features=12, n_steps=9, density=0.1, off_policy=True)
+    with pytest.raises(InvalidInputError, match="rho") if name in ON_POLICY else nullcontext():
+        ESTIMATORS[name](12).update_many(steps)
     for method in ("save", "update_and_predict", *(["start_from"] if name in START_FROM else [])):
         assert hasattr(ESTIMATORS[name](12), method)
 
@@ -323,6 +328,17 @@ class Belated(Plain):
         return np.array(values)
 
 
+class Oblivious(Plain):
+    """Ignores importance ratios where it predicts at every step."""
+
+    def update_and_predict(self, transitions: Transitions) -> FloatArray:
+        values = []
+        for t in transitions:
+            self.update(Transition(t.x, t.reward, t.x_next, discount=t.discount, trace_discount=t.trace_discount))
+            values.append(self.predict(t.x_next))
+        return np.array(values)
+
+
 @pytest.mark.parametrize(
     ("broken", "check", "message"),
     [
@@ -348,6 +364,7 @@ class Belated(Plain):
         (Unkind, "parameters_are_read_only", "not a TlstdError"),
         (ReadsMemory, "layouts", "dense features as Fortran order"),
         (Belated, "update_and_predict", "update and predict in turn"),
+        (Oblivious, "update_and_predict", "update and predict in turn"),
     ],
 )
 def test_contract_catches(broken: type[Plain], check: str, message: str) -> None:

@@ -265,7 +265,7 @@ def check_bad_input_changes_nothing(factory: Factory) -> None:
 def check_update_and_predict(factory: Factory) -> None:
     """``update_and_predict`` learns as ``update`` does and returns what ``predict(x_next)`` says after each step.
 
-    (Passed over if there is no such method.)
+    (Passed over if there is no such method, and with importance ratios or several targets if these are refused.)
     """
     if not hasattr(factory(N_FEATURES), "update_and_predict"):
         return
@@ -275,20 +275,31 @@ def check_update_and_predict(factory: Factory) -> None:
             factory(N_FEATURES, **options)
         except (TypeError, TlstdError):
             continue
-        dense = stream(70, n_targets=n_targets)
-        in_turn = factory(N_FEATURES, **options)
-        expected = np.array([_updated(in_turn, t).predict(t.x_next) for t in dense])
-        for steps, form in ((dense, "dense"), (as_sparse(dense), "sparse")):
-            for cuts in ((0, 70), (0, 1, 16, 47, 47, 48, 70)):
-                model = factory(N_FEATURES, **options)
-                pieces = [model.update_and_predict(steps[a:b]) for a, b in pairwise(cuts)]
-                how = f"update_and_predict of {form} steps in {len(pieces)} call(s)"
-                values = np.concatenate(pieces)
-                assert values.shape == expected.shape, f"{how} has shape {values.shape}, not {expected.shape}"
-                assert model.n_updates == 70, f"n_updates after {how}: {model.n_updates}"
-                assert_close(values, expected, 1e-10, f"{how} differs from update and predict in turn")
-                assert_close(model.weights, in_turn.weights, 1e-10, f"{how} leaves another model than update")
+        _check_in_turn(partial(factory, N_FEATURES, **options), stream(70, n_targets=n_targets))
+    off_policy = stream(70)
+    off_policy.rhos = np.random.default_rng(1).choice([0.0, 0.6, 1.0, 1.3], 70)
+    try:
+        factory(N_FEATURES).update_many(off_policy)
+    except TlstdError:
+        pass
+    else:
+        _check_in_turn(partial(factory, N_FEATURES), off_policy)
     _check_refusals_of_update_and_predict(factory)
+
+
+def _check_in_turn(make: Callable[[], Any], dense: Transitions) -> None:
+    in_turn = make()
+    expected = np.array([_updated(in_turn, t).predict(t.x_next) for t in dense])
+    for steps, form in ((dense, "dense"), (as_sparse(dense), "sparse")):
+        for cuts in ((0, 70), (0, 1, 16, 47, 47, 48, 70)):
+            model = make()
+            pieces = [model.update_and_predict(steps[a:b]) for a, b in pairwise(cuts)]
+            how = f"update_and_predict of {form} steps in {len(pieces)} call(s)"
+            values = np.concatenate(pieces)
+            assert values.shape == expected.shape, f"{how} has shape {values.shape}, not {expected.shape}"
+            assert model.n_updates == 70, f"n_updates after {how}: {model.n_updates}"
+            assert_close(values, expected, 1e-10, f"{how} differs from update and predict in turn")
+            assert_close(model.weights, in_turn.weights, 1e-10, f"{how} leaves another model than update")
 
 
 def _updated(model: Any, transition: Transition) -> Any:

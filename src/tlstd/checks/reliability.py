@@ -89,8 +89,11 @@ class Run:
         self.X: FloatArray = np.asarray(self.steps.X)
         self.at = 0
         steps, sparse, x = self.steps, as_sparse(self.steps), self.X[0]
+        reads_at_every_step = hasattr(factory(n_features), "update_and_predict")
+        learn = "update_and_predict" if reads_at_every_step else "update_many"
         self.calls: list[tuple[int, Callable[[Any], object]]] = [
-            (45, lambda model: model.update_many(steps[_START:45])),
+            (38, lambda model: model.update_many(steps[_START:38])),
+            (45, lambda model: getattr(model, learn)(steps[38:45])),
             (45, lambda model: model.predict(x)),
             *((n, lambda model, n=n: model.update(sparse[n - 1])) for n in (46, 47, 48)),
             (48, lambda model: model.weights),

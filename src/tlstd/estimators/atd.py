@@ -88,6 +88,13 @@ class ATD(TruncatedEstimator, SteppingEstimator):
         self._weights.begin(ids, values)
 
     def _learn(self, batch: Batch) -> None:
+        self._run(batch, np.zeros((0, self.n_targets)))
+
+    def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
+        self._run(batch, values)
+
+    def _run(self, batch: Batch, values: FloatArray) -> None:
+        """Learn; the value of each x_next after its step goes to ``values``, if that has rows."""
         (x_indptr, x_ids, x_vals), rows, (n_indptr, n_ids, n_vals), next_rows = batch.sparse()
         alphas = self.step_size.values(self.n_updates + 1, len(batch))
         with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is data, not an error
@@ -100,6 +107,8 @@ class ATD(TruncatedEstimator, SteppingEstimator):
                 self._system.append_one(batch.part(t, t + 1))
                 self._weights.move(alphas[t] * delta, self.eta * delta, self.rcond)
                 self._compress_if_full()
+                if values.size:
+                    values[t] = self._weights.predict(n_ids[x_next], n_vals[x_next])
 
     def _compress_if_full(self) -> None:
         if self._system.is_full:

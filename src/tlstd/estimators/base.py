@@ -275,8 +275,8 @@ class LinearEstimator(ABC):
     def update_and_predict(self, transitions: Transitions) -> FloatArray:
         """Learn from transitions one after the other and return the value of each x_next right after its step.
 
-        The same as :meth:`update` and :meth:`predict` in turn, in compiled loops where the estimator has them (TD,
-        true-online TD, and what has stream or projected reads). (N,), or (N, n_targets) for several targets.
+        The same as :meth:`update` and :meth:`predict` in turn, in compiled loops except where each value takes a
+        solution of its own (``docs/estimators.md`` says where). (N,), or (N, n_targets) for several targets.
 
         Example
         -------

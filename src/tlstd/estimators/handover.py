@@ -133,22 +133,29 @@ class Handover(LinearEstimator):
             self.active._admit(batch)
 
     def _learn(self, batch: Batch) -> None:
+        self._run(batch, None)
+
+    def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
+        self._run(batch, values)
+
+    def _run(self, batch: Batch, values: FloatArray | None) -> None:
+        """Learn; the value of each x_next after its step goes to ``values``, if they are wanted."""
         if self._next_look() > self.n_updates + len(batch):
-            self._pass_on(batch)
+            self._pass_on(batch, values)
             return
         self._kept = copy.deepcopy({name: self.__dict__[name] for name in _CHANGING})
         try:
-            self._learn_across(batch)
+            self._learn_across(batch, values)
         except TlstdError:  # e.g. the second has no memory left: nothing was learned then
             self._put_back()
             raise
         self._kept = None
 
-    def _pass_on(self, batch: Batch) -> None:
-        """Let the active estimator learn."""
+    def _pass_on(self, batch: Batch, values: FloatArray | None) -> None:
+        """Let the active estimator learn, in its own loop."""
         bounds = self.active._bounded_trace(batch, None)
         self.active._unfinished = True  # somebody may hold on to it
-        self.active._absorb(batch, *bounds)
+        self.active._absorb(batch, *bounds, values)
         self.active._unfinished = False
 
     def _put_back(self) -> None:
@@ -164,17 +171,20 @@ class Handover(LinearEstimator):
             part._mend()
             part._unfinished = False
 
-    def _learn_across(self, batch: Batch) -> None:
+    def _learn_across(self, batch: Batch, values: FloatArray | None) -> None:
         """Learn from a batch in which the weights of the first are looked at."""
         start = 0
         while start < len(batch):
             stop = min(len(batch), start + self._next_look() - self.n_updates)
             part = batch.part(start, stop)
             self.active._admit(part)
-            self._pass_on(part)
+            self._pass_on(part, None if values is None else values[start:stop])
             start = stop
             if self._next_look() == self.n_updates:
                 self._look()
+                if values is not None and self.handed_over is not None:  # the last step's is the new estimator's
+                    last = batch.part(stop - 1, stop)
+                    values[stop - 1] = self.active._predict_vector(last.next_vector(self.n_features))
 
     def _next_look(self) -> int:
         """Number of samples at which it is next decided whether to hand over."""

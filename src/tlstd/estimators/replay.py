@@ -87,14 +87,37 @@ class Replay(SampleKeeper):
     def _learn(self, batch: Batch) -> None:
         self._store.append(batch)
 
+    def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
+        learner, n_before = self._after_first_pass(), self.n_updates
+        self._learn(batch)
+        if self.passes == 1:
+            learner._learn_and_predict(batch, values)
+            return
+        stream = recorded(self._store.samples, self._store.ids)
+        for t in range(len(batch)):  # the first pass goes on from step to step, the others begin anew
+            step = batch.part(t, t + 1)
+            learner._learn(step)
+            model = copy.deepcopy(learner)
+            self._repeat(model, stream.part(0, n_before + t + 1))
+            values[t] = model._predict_vector(step.next_vector(self.n_features))
+
     def _solve(self) -> tuple[IntArray, FloatArray]:
+        learner = self._after_first_pass()
+        if self.passes > 1 and self.n_updates:
+            self._repeat(learner, recorded(self._store.samples, self._store.ids))
+        return learner._solve()
+
+    def _after_first_pass(self) -> TDFamily:
+        """A new learner that has gone through all samples once, in order."""
         learner = copy.deepcopy(self._learner)
         if self.n_updates:
-            stream = recorded(self._store.samples, self._store.ids)
-            learner._learn(stream)
-            for number in range(1, self.passes):
-                learner._learn(shuffled(stream, np.random.default_rng([self.seed, number])))
-        return learner._solve()
+            learner._learn(recorded(self._store.samples, self._store.ids))
+        return learner
+
+    def _repeat(self, learner: TDFamily, stream: Batch) -> None:
+        """All passes but the first; changes the learner."""
+        for number in range(1, self.passes):
+            learner._learn(shuffled(stream, np.random.default_rng([self.seed, number])))
 
     # --- saving -----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tlstd.container import Saved, State
-from tlstd.linalg.batch import Batch, entries
+from tlstd.linalg.batch import Batch, packed
 from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.krylov_choice import DimensionChoice, choose_dimensions
 from tlstd.linalg.projected_stream import ProjectedStream, projected_trace
@@ -140,11 +140,8 @@ class KrylovStream:
 
     def _next_rows(self, batch: Batch, which: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
         """x_next of some samples as CSR arrays with positions of features."""
-        _, _, (indptr, indices, data), next_rows = batch.sparse()
-        picked = next_rows[which]
-        ids = entries((indptr, indices, data), picked)
-        vals = np.concatenate([np.zeros(0), *(data[indptr[i] : indptr[i + 1]] for i in picked)])
-        ptr = np.concatenate([[0], np.cumsum(indptr[picked + 1] - indptr[picked])])
+        _, _, x_next, next_rows = batch.sparse()
+        ptr, ids, vals = packed(x_next, next_rows[which])
         return ptr, self.store.find(ids), vals
 
     def _refresh(

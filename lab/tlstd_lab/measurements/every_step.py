@@ -1,0 +1,85 @@
+"""What a value at every step costs: CPU time of ``update_and_predict``, and how much of it is not the reads.
+
+uv run python -m tlstd_lab.measurements.every_step      # about two and a half minutes of one core
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from functools import partial
+from statistics import median
+
+from tlstd import ATD, ILSTD, LSTD, TD, TLSTD, Decay, Handover, KrylovLSTD, Replay, Transitions, TrueOnlineTD
+from tlstd.estimators.base import LinearEstimator
+from tlstd.streams import record
+from tlstd_lab.bench.timing import Side, interleaved
+from tlstd_lab.problems import problem
+
+WARM, STEPS, FEWER, REPEATS = 1_000, 1_000, 20, 3
+"""Samples before, samples that are timed, as many where each takes a solution, and how often."""
+
+
+def loops(n: int) -> dict[str, Callable[[], LinearEstimator]]:
+    """Estimators with a compiled loop."""
+    return {
+        "TD": lambda: TD(n, step_size=0.02, lambda_=0.9),
+        "true-online TD": lambda: TrueOnlineTD(n, step_size=0.02, lambda_=0.9),
+        "iLSTD": lambda: ILSTD(n, step_size=Decay(0.01, 1_000), lambda_=0.9),
+        "LSTD, recursive": lambda: LSTD(n, lambda_=0.9, solver="recursive"),
+        "Krylov LSTD, stream, dimension 8": lambda: KrylovLSTD(n, lambda_=0.9, dimension=8, reads="stream"),
+        "t-LSTD, rank 40, projected": lambda: TLSTD(n, 40, lambda_=0.9, reads="projected"),
+        "Handover to TD": lambda: Handover(
+            KrylovLSTD(n, lambda_=0.9, dimension=8, reads="stream"), TD(n, step_size=0.02, lambda_=0.9), after=1_500
+        ),
+        "Replay, 1 pass": lambda: Replay(TD(n, step_size=0.02, lambda_=0.9), passes=1),
+    }
+
+
+def solutions(n: int) -> dict[str, Callable[[], LinearEstimator]]:
+    """Estimators whose values take a solution each."""
+    return {
+        "t-LSTD, rank 40": lambda: TLSTD(n, 40, lambda_=0.9),
+        "t-LSTD, rank 40, buffer 40": lambda: TLSTD(n, 40, lambda_=0.9, buffer_size=40),
+        "ATD, rank 40": lambda: ATD(n, 40, step_size=Decay(1.0, 10), lambda_=0.9, eta=0.001),
+        "LSTD": lambda: LSTD(n, lambda_=0.9),
+        "LSTD, ridge": lambda: LSTD(n, lambda_=0.9, ridge=0.01),
+        "Krylov LSTD, batch, dimension 8": lambda: KrylovLSTD(n, lambda_=0.9, dimension=8),
+        'Krylov LSTD, batch, "auto"': lambda: KrylovLSTD(n, lambda_=0.9),
+        "Replay, 3 passes": lambda: Replay(TD(n, step_size=0.02, lambda_=0.9), passes=3),
+    }
+
+
+def per_step(make: Callable[[], LinearEstimator], stream: Transitions, steps: int) -> tuple[float, float]:
+    """Median CPU time of a step in microseconds: with a value each, and by ``update`` alone."""
+    model, part = make(), stream[WARM : WARM + steps]
+    model.update_many(stream[:WARM])
+    sides = [
+        Side("with values", steps, lambda: partial(deepcopy(model).update_and_predict, part)),
+        Side("without", steps, lambda: partial(_one_by_one, deepcopy(model), part)),
+    ]
+    both, alone = (1e6 * median(times.cpu) / steps for times in interleaved(sides, REPEATS))
+    return both, alone
+
+
+def _one_by_one(model: LinearEstimator, part: Transitions) -> None:
+    for transition in part:
+        model.update(transition)
+
+
+def main() -> None:
+    """Measure and print the table."""
+    tiles = problem("car-tiles")
+    n = tiles.features.n_features
+    stream = record(tiles.domain, None, tiles.features, n_steps=WARM + STEPS, seed=0)
+    print("| | a step, µs | without reads, from Python, µs | share |\n|---|---|---|---|")
+    for made, steps in ((loops(n), STEPS), (solutions(n), FEWER)):
+        for name, make in made.items():
+            both, alone = per_step(make, stream, steps)
+            # ATD takes its solution in `update`
+            share = f"{alone / both:.1%}" if steps == FEWER and not name.startswith("ATD") else ""
+            print(f"| {name} | {both:.3g} | {alone:.3g} | {share} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
