@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 from numpy.testing import assert_allclose
+from tlstd_lab import runner
 from tlstd_lab.questions.theorem import study as theorem
 from tlstd_lab.questions.theorem.systems import FAMILIES, cases, sampled, smooth_walk
 from tlstd_lab.questions.theorem.tikhonov import against_tikhonov, tikhonov_of
+from tlstd_lab.store import Store
 
 from tlstd.diagnostics import compare
 from tlstd.domains import boyan_chain
@@ -36,10 +38,21 @@ def test_smoke(tmp_path: Path) -> None:
     assert any("fails" in line for line in lines)
 
 
+def test_what_is_stored_is_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = theorem.Study("smoke")
+    study.families = {"cycle": study.families["cycle"]}
+    study.trade_offs, study.tikhonov = {}, {}
+    first = study.run(Store(tmp_path))
+    monkeypatch.setattr(runner.InProcess, "run", lambda *_: pytest.fail("a stored run was computed again"))
+    again = study.run(Store(tmp_path))
+    spec = study.families["cycle"]
+    np.testing.assert_array_equal(first[spec].columns["norm"], again[spec].columns["norm"])
+
+
 def test_page_says_what_was_measured() -> None:
     page = (DOCS / "theorem.md").read_text()
     results = json.loads((DOCS / "figures" / "theorem.json").read_text())
-    assert results["scale"] == "full"
+    assert results["scale"] == "paper"
     everything = results["all"]
     fails = everything["fails with the smallest C"]
     steps = everything["steps that fail"]

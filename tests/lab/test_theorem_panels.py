@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tlstd_lab import statistics
 from tlstd_lab.questions.theorem import task as tasks
-from tlstd_lab.questions.theorem.bounds import measure
+from tlstd_lab.questions.theorem.bounds import fails, joined, measure, summary, violations
 from tlstd_lab.questions.theorem.panel import Bound, TradeOff
 from tlstd_lab.questions.theorem.systems import of_family
 from tlstd_lab.spec import RunSpec
@@ -19,14 +19,26 @@ def _fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics, "RESAMPLES", 100)
 
 
-def test_cases_are_those_of_the_module() -> None:
-    columns = tasks.cases({"family": "random walk", "cases": 2}, 3)
-    rows = []
-    for number, (case, ranks) in enumerate(of_family("random walk", 2, 3)):
-        rows += measure("random walk", number, case, ranks)
-    np.testing.assert_array_equal(columns["norm"], [row.free["norm"] for row in rows])
-    np.testing.assert_array_equal(columns["fails_squared"], [float("squared" in row.fails) for row in rows])
-    assert len(columns["tikhonov"]) == len(rows)
+def test_cases_are_those_of_all_columns() -> None:
+    settings = {"family": "random walk", "cases": 2}
+    columns, everything = tasks.cases(settings, 3), measure("random walk", 2, 3)
+    ranks = [rank for _, ranks in of_family("random walk", 2, 3) for rank in ranks]
+    np.testing.assert_array_equal(everything["rank"], ranks)
+    np.testing.assert_array_equal(columns["norm"], everything["norm"])
+    np.testing.assert_array_equal(columns["fails_squared"], everything["squared"] < 1.0)
+    assert np.isfinite(columns["tikhonov"]).any()
+    assert (everything["norm"] >= 1.0).all()
+
+
+def test_families_are_numbered_on_and_counted() -> None:
+    families = {family: measure(family, 2, 2016) for family in ("Boyan chain", "repeated σ")}
+    together = joined(families)
+    assert np.unique(together["case"]).tolist() == [0, 1, 2, 3]
+    for key in ("cases", "cases × ranks", "void", "assumption holds as stated"):
+        assert summary(together)[key] == sum(summary(columns)[key] for columns in families.values())
+    families["repeated σ"][fails("squared")][0] = 1.0  # a failure that is not there
+    (found,) = [one for one in violations(families) if one["family"] == "repeated σ" and one["case"] == 2]
+    assert "squared" in found["fails"]
 
 
 def bounds(*, squared: float = 0.0, ours: float = 2.0) -> Synthetic:

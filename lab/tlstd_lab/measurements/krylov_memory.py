@@ -24,6 +24,7 @@ from tlstd.linalg.old_part import OldPart
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_store import SampleStore
 from tlstd.linalg.samples import Samples
+from tlstd.linalg.svd import svd
 from tlstd_lab.bench.timing import timed
 from tlstd_lab.problems import Problem, problem, stream
 from tlstd_lab.tables import DOCS, row, table, write_tables
@@ -67,7 +68,7 @@ class LargestSingularValues(Folding):
         n_samples = samples.n_left + n_chunks * samples.chunk_size
         leaving = samples._replace(chunks=samples.chunks[:n_chunks], n_samples=n_samples)
         operator, k = SampleOperator(leaving, lambda_=LAMBDA), self.dimension
-        U, sigma, Vt = np.linalg.svd(operator.toarray())
+        U, sigma, Vt = svd(operator.toarray())
         left, right = U[:, :k] * sigma[:k], np.ascontiguousarray(Vt[:k].T)
         return OldPart(left, right, 0.0, operator.b(), 0.0, np.zeros(operator.n))
 

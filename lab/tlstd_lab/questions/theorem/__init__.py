@@ -4,5 +4,12 @@ from tlstd_lab.question import Question, Task
 
 QUESTION = Question(
     panels={"theorem-bound": "panel:Bound", "theorem-trade-off": "panel:TradeOff"},
-    tasks={"theorem": Task("task:cases"), "trade-off": Task("task:trade_off"), "vanishing": Task("task:vanishing")},
+    tasks={
+        "theorem": Task("task:cases"),
+        "theorem-rows": Task("task:rows"),
+        "trade-off": Task("task:trade_off"),
+        "trade-off-medians": Task("task:trade_off_medians"),
+        "tikhonov": Task("task:tikhonov"),
+        "vanishing": Task("task:vanishing"),
+    },
 )

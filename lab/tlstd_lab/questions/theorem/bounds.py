@@ -2,123 +2,139 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tlstd.diagnostics import Comparison, compare, proof_steps
 from tlstd.domains import random_walk
-from tlstd_lab.questions.theorem.systems import Case, cycle, sampled
+from tlstd.types import FloatArray
+from tlstd_lab.questions.theorem.systems import cycle, of_family, sampled
+from tlstd_lab.questions.theorem.tikhonov import PAIR, if_comparable
+
+Columns = Mapping[str, FloatArray]
+"""A number for each case and rank, by name."""
+READINGS = ("norm", "squared")
+"""Of the undefined norm in the stated bound."""
+OTHER_BASIS = "other basis"
+BOUNDS = (*READINGS, "unaligned", "ours, Picard", "ours", OTHER_BASIS)
+"""With the smallest C, for which the assumption always holds: by reading, vectors unaligned, and ours. The last one is
+looked at in one family only, where |uᵢᵀb| = σᵢ² in one basis by construction, and the bound is in another.
+
+A column of this name is the bound over the error, so that it holds where it is at least one."""
+_PLAIN = np.eye(2), np.ones(2)
+STEPS = tuple(step.name for step in proof_steps(compare(*_PLAIN, *_PLAIN), 1, p=1.5))
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One case at one rank. Totals are divided by the error, so that a bound holds where its ratio is at least one."""
-
-    family: str
-    case: int
-    n_features: int
-    rank: int
-    error: float
-    void: bool
-    """A_t has fewer than ``rank`` singular values: the stated bound is infinite."""
-    stated: bool
-    """Assumption 1 holds as stated, with C = 1."""
-    as_stated: dict[str, float]
-    """Totals with C = 1, by reading, whether or not the assumption holds."""
-    free: dict[str, float]
-    """Totals with the smallest C, for which the assumption always holds: by reading, vectors unaligned, and ours."""
-    fails: list[str]
-    """Which of them are below the error by more than rounding."""
-    negative: bool
-    """ε of the squared reading is negative."""
-    flat: bool
-    """The best exponent of the stated bound is below 1.01: its bias term does not depend on the rank."""
-    capped: bool
-    """ε(t) of the stated bound is its first argument, which does not depend on the samples."""
-    steps: list[str]
-    """Steps of the proof that do not hold: for the norm as they are, for the squared norm with "² " before them."""
+def fails(bound: str, *, at_one: bool = False) -> str:
+    """The column that says whether a bound is below the error by more than rounding; with C = 1, or the smallest C."""
+    return f"{'C=1 ' if at_one else ''}{bound} fails"
 
 
-def measure(family: str, number: int, case: Case, ranks: Sequence[int]) -> list[Row]:
-    """All that is recorded of one case."""
-    aligned, raw = compare(*case), compare(*case, alignment="none")
-    return [_row(family, number, aligned, raw, rank) for rank in ranks]
+def step_fails(step: str, reading: str) -> str:
+    """The column that says whether a step of the proof does not hold."""
+    return f"{'² ' if reading == 'squared' else ''}{step}"
 
 
-def _row(family: str, number: int, aligned: Comparison, raw: Comparison, rank: int) -> Row:
+def measure(family: str, n: int, seed: int) -> dict[str, FloatArray]:
+    """All that is recorded of ``n`` cases of a family, each at several ranks.
+
+    Columns besides those of ``BOUNDS``, ``STEPS`` and ``PAIR``: ``case`` and ``rank``; ``void`` (A_t has fewer than
+    ``rank`` singular values: the stated bound is infinite), ``stated`` (Assumption 1 holds as stated, with C = 1),
+    ``negative`` (ε of the squared reading is), ``flat`` (the best exponent of the stated bound is below 1.01: its bias
+    term does not depend on the rank), ``capped`` (ε(t) of the stated bound is its first argument, which does not depend
+    on the samples), ``p`` (exponent of the trend of |uᵢᵀb|).
+    """
+    rows: list[dict[str, float]] = []
+    for number, (case, ranks) in enumerate(of_family(family, n, seed)):
+        aligned, raw = compare(*case), compare(*case, alignment="none")
+        about = {"case": number, "n_features": aligned.n_features, "p": aligned.condition.trend().p}
+        rows += [about | {"rank": rank} | _row(family, aligned, raw, rank) for rank in ranks]
+    return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in rows[0]}
+
+
+def _row(family: str, aligned: Comparison, raw: Comparison, rank: int) -> dict[str, float]:
     stated, free = aligned.bound(rank), aligned.bound(rank, constant=None)
-    totals = {
-        "norm": free.norm.total,
-        "squared": free.squared.total,
-        "unaligned": raw.bound(rank, constant=None).norm.total,
-        "ours, Picard": free.corrected_picard.total,
-        "ours": free.corrected.total,
-    }
-    if family == "repeated σ":  # by construction |uᵢᵀb| = σᵢ² in one basis; the bound is in another
-        totals["other basis"] = aligned.bound(rank, p=2.0).norm.total
-    at_one = {"norm": stated.norm.total, "squared": stated.squared.total}
-    void = bool(np.isinf(free.noise))
-    steps: list[str] = []
-    if not void:
-        p, C = free.norm.p, free.norm.constant
-        steps = [s.name for s in proof_steps(aligned, rank, p=p, constant=C) if not s.holds]
-        p, C = free.squared.p, free.squared.constant
-        steps += ["² " + s.name for s in proof_steps(aligned, rank, p=p, constant=C, squared=True) if not s.holds]
-    error = free.error
-    return Row(
-        family=family,
-        case=number,
-        n_features=aligned.n_features,
-        rank=rank,
-        error=error,
-        void=void,
-        stated=stated.assumption_holds,
-        as_stated={name: _ratio(total, error) for name, total in at_one.items()},
-        free={name: _ratio(total, error) for name, total in totals.items()},
-        fails=[name for name, total in totals.items() if not free.holds(total)]
-        + [f"C=1 {name}" for name, total in at_one.items() if not stated.holds(total)],
-        negative=min(free.squared.cap, free.squared.difference) < 0.0,
-        flat=free.norm.p < 1.01,
-        capped=free.norm.cap < free.norm.difference,
-        steps=steps,
+    other = aligned.bound(rank, p=2.0).norm.total if family == "repeated σ" else np.inf
+    totals = (
+        free.norm.total,
+        free.squared.total,
+        raw.bound(rank, constant=None).norm.total,
+        free.corrected_picard.total,
+        free.corrected.total,
+        other,
     )
+    row: dict[str, float] = {
+        "void": bool(np.isinf(free.noise)),
+        "stated": stated.assumption_holds,
+        "negative": min(free.squared.cap, free.squared.difference) < 0.0,
+        "flat": free.norm.p < 1.01,
+        "capped": free.norm.cap < free.norm.difference,
+    }
+    for bound, total in zip(BOUNDS, totals, strict=True):
+        row[bound] = total / free.error if free.error > 1e-9 else np.inf
+        row[fails(bound)] = not free.holds(total)
+    for reading, at_one, best in zip(READINGS, (stated.norm, stated.squared), (free.norm, free.squared), strict=True):
+        row[fails(reading, at_one=True)] = not stated.holds(at_one.total)
+        row |= dict.fromkeys((step_fails(step, reading) for step in STEPS), False)
+        if not row["void"]:
+            for step in proof_steps(aligned, rank, p=best.p, constant=best.constant, squared=reading == "squared"):
+                row[step_fails(step.name, reading)] = not step.holds
+    return row | dict(zip(PAIR, if_comparable(aligned, rank) or (np.nan,) * len(PAIR), strict=True))
 
 
-def _ratio(total: float, error: float) -> float:
-    return total / error if error > 1e-9 else np.inf
+def joined(families: Mapping[str, Columns]) -> dict[str, FloatArray]:
+    """The columns of all families, with cases numbered on."""
+    parts: list[Columns] = []
+    for columns in families.values():
+        start = parts[-1]["case"].max() + 1.0 if parts else 0.0
+        parts.append({**columns, "case": columns["case"] + start})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def summary(rows: Sequence[Row]) -> dict[str, Any]:
+def summary(columns: Columns) -> dict[str, Any]:
     """Counts of what holds and fails, and the middle 90% of bound / error where both are finite."""
-    fails = Counter(name for row in rows for name in row.fails)
-    kept = Counter(name for row in rows if row.stated for name in row.fails)
-    finite = [row for row in rows if np.isfinite(row.free["norm"])]
+
+    def count(name: str, among: FloatArray | float = 1.0) -> int:
+        return int((columns[name] * among).sum())
+
+    stated, finite = columns["stated"], np.isfinite(columns["norm"])
+    steps = {name: count(name) for reading in READINGS for step in STEPS for name in [step_fails(step, reading)]}
     return {
-        "cases": len({(row.family, row.case) for row in rows}),
-        "cases × ranks": len(rows),
-        "void": sum(row.void for row in rows),
-        "assumption holds as stated": sum(row.stated for row in rows),
-        "fails with C=1 though the assumption holds": {n: kept[f"C=1 {n}"] for n in ("norm", "squared")},
+        "cases": np.unique(columns["case"]).size,
+        "cases × ranks": columns["case"].size,
+        "void": count("void"),
+        "assumption holds as stated": count("stated"),
+        "fails with C=1 though the assumption holds": {n: count(fails(n, at_one=True), stated) for n in READINGS},
         "fails with C=1 where the assumption does not": {
-            n: fails[f"C=1 {n}"] - kept[f"C=1 {n}"] for n in ("norm", "squared")
+            n: count(fails(n, at_one=True), 1.0 - stated) for n in READINGS
         },
-        "fails with the smallest C": {
-            n: fails[n] for n in ("norm", "squared", "unaligned", "ours, Picard", "ours", "other basis")
-        },
-        "squared fails with ε < 0": sum(row.negative for row in rows if "squared" in row.fails),
-        "best p < 1.01": sum(row.flat for row in rows),
-        "ε is its cap": sum(row.capped for row in rows),
-        "steps that fail": dict(Counter(step for row in rows for step in row.steps).most_common()),
+        "fails with the smallest C": {n: count(fails(n)) for n in BOUNDS},
+        "squared fails with ε < 0": count("negative", columns[fails("squared")]),
+        "best p < 1.01": count("flat"),
+        "ε is its cap": count("capped"),
+        "steps that fail": {n: steps[n] for n in sorted(steps, key=lambda n: -steps[n]) if steps[n]},
         "bound / error, 5%, 50%, 95%": {
-            n: [float(f"{q:.4g}") for q in np.quantile([row.free[n] for row in finite], (0.05, 0.5, 0.95))]
+            n: [float(f"{q:.4g}") for q in np.quantile(columns[n][finite], (0.05, 0.5, 0.95))]
             for n in ("norm", "unaligned", "ours, Picard", "ours")
-            if finite
+            if finite.any()
         },
     }
+
+
+def violations(families: Mapping[str, Columns]) -> list[dict[str, Any]]:
+    """The cases in which a bound with the smallest C is below the error."""
+    columns = joined(families)
+    names = np.repeat(list(families), [part["case"].size for part in families.values()])
+    every = {fails(n): n for n in BOUNDS} | {fails(n, at_one=True): f"C=1 {n}" for n in READINGS}
+    found = []
+    for i in np.flatnonzero(np.any([columns[fails(n)] for n in BOUNDS], axis=0)):
+        about = {key: int(columns[key][i]) for key in ("case", "n_features", "rank")}
+        wrong = {"fails": [words for name, words in every.items() if columns[name][i]]}
+        ratios = {n: float(f"{columns[n][i]:.4g}") for n in BOUNDS if columns[fails(n)][i]}
+        found.append({"family": str(names[i])} | about | wrong | {"bound / error": ratios})
+    return found
 
 
 def epsilon(process: str, samples: Sequence[int], seed: int = 0) -> dict[str, list[float]]:

@@ -1,10 +1,9 @@
-"""Does the paper's Theorem 1 hold, how tight is it, and is truncation better than Tikhonov's regularisation?
+"""The numbers and figures of ``docs/theorem.md``: thousands of random systems (A, b) whose limit is known exactly.
 
-Thousands of random systems (A, b) whose limit is known exactly, with averages (A_t, b_t) along sampled streams or with
-perturbations of other kinds; several ranks each. ``docs/theorem.md`` says what came out.
+uv run python -m tlstd_lab.questions.theorem.study --out docs/figures                  # about 1 minute
+uv run python -m tlstd_lab.questions.theorem.study --scale smoke --out FOLDER          # a few seconds
 
-    uv run python -m tlstd_lab.questions.theorem.study --out docs/figures                about 1 minute
-    uv run python -m tlstd_lab.questions.theorem.study --scale smoke --out FOLDER        a few seconds
+Runs are those of the laboratory's one runner: with ``--store FOLDER`` they are kept, and only missing ones computed.
 """
 
 from __future__ import annotations
@@ -12,75 +11,95 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from tlstd.diagnostics import compare
-from tlstd_lab.questions.theorem.bounds import Row, convergence, measure, summary
+import numpy as np
+
+from tlstd_lab.panel import SCALES, Results, Scale, pick
+from tlstd_lab.questions.theorem.bounds import convergence, joined, summary, violations
 from tlstd_lab.questions.theorem.figures import draw_picard, draw_shares, draw_tikhonov, draw_trade_off
-from tlstd_lab.questions.theorem.systems import FAMILIES, SEED, cases
-from tlstd_lab.questions.theorem.tikhonov import Pair, if_comparable, tikhonov_curves, tikhonov_summary
-from tlstd_lab.questions.theorem.trade_off import trade_off
-
-N_CASES = {"smoke": 3, "full": 400}
-"""Systems of each family."""
-N_REPEATS = {"smoke": 1, "full": 40}
-"""Streams behind each point of the trade-off."""
+from tlstd_lab.questions.theorem.systems import FAMILIES, ORACLES, SEED
+from tlstd_lab.questions.theorem.tikhonov import PAIR, tikhonov_summary
+from tlstd_lab.questions.theorem.trade_off import CURVES, SAMPLES, regret
+from tlstd_lab.runner import run_all
+from tlstd_lab.spec import RunSpec
+from tlstd_lab.store import Store
 
 
-def run(folder: Path, scale: str, report: Callable[[str], None] = print) -> dict[str, Any]:
-    """Measure everything and write ``theorem_*.png`` and ``theorem.json``."""
-    rows: list[Row] = []
-    both: dict[str, list[Pair]] = {family: [] for family in (*FAMILIES, "p > 1", "p <= 1")}
-    for number, (family, case, ranks) in enumerate(cases(N_CASES[scale])):
-        rows += measure(family, number, case, ranks)
-        c = compare(*case)
-        pairs = [pair for rank in ranks if (pair := if_comparable(c, rank)) is not None]
-        both[family] += pairs
-        both["p > 1" if c.condition.trend().p > 1.0 else "p <= 1"] += pairs
-    by_family = {family: summary([row for row in rows if row.family == family]) for family in FAMILIES}
-    tikhonov = tikhonov_summary({family: values for family, values in both.items() if values})
-    trade_offs = trade_off(N_REPEATS[scale])
-    pictures = draw_picard(folder / "theorem_picard.png")
-    draw_trade_off(trade_offs, folder / "theorem_trade_off.png")
-    draw_shares(by_family, folder / "theorem_shares.png")
-    draw_tikhonov(
-        tikhonov_curves(N_REPEATS[scale]),
-        {f: tikhonov[f] for f in FAMILIES if f in tikhonov},
-        folder / "theorem_tikhonov.png",
-    )
-    violations = [
-        {key: value for key, value in asdict(row).items() if key in ("family", "case", "n_features", "rank", "fails")}
-        | {"bound / error": {n: float(f"{row.free[n]:.4g}") for n in row.fails if n in row.free}}
-        for row in rows
-        if set(row.fails) & set(row.free)
-    ]
-    results = {
-        "scale": scale,
-        "seed": SEED,
-        "all": summary(rows),
-        "families": by_family,
-        "convergence": convergence(),
-        "picard": pictures,
-        "trade-off": trade_offs,
-        "tikhonov": tikhonov,
-        "violations with the smallest C": violations,
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "theorem.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
-    for key, value in results["all"].items():  # type: ignore[attr-defined]
-        report(f"{key}: {value}")
-    return results
+class Study:
+    """Which runs there are, and what follows from them."""
+
+    def __init__(self, scale: Scale) -> None:
+        self.scale = scale
+        n_cases = pick({"smoke": 3, "quick": 40, "paper": 400}, scale)
+        streams = pick({"smoke": 1, "quick": 10, "paper": 40}, scale)
+        self.families = {f: RunSpec("theorem-rows", {"family": f, "cases": n_cases}, SEED) for f in FAMILIES}
+        self.trade_offs = {
+            (oracle, n): RunSpec("trade-off-medians", {"oracle": oracle, "samples": n, "streams": streams}, SEED)
+            for oracle in ORACLES
+            for n in SAMPLES
+        }
+        self.tikhonov = {
+            oracle: RunSpec("tikhonov", {"oracle": oracle, "streams": streams}, SEED) for oracle in list(ORACLES)[:2]
+        }
+
+    def run(self, store: Store) -> Results:
+        """Compute what is not stored."""
+        wanted = [*self.families.values(), *self.trade_offs.values(), *self.tikhonov.values()]
+        report = run_all(wanted, store)
+        if not report.complete:
+            raise SystemExit(str(report))
+        return Results(store, self.scale)
+
+    def write(self, results: Results, folder: Path) -> dict[str, Any]:
+        """Write ``theorem_*.png`` and ``theorem.json``."""
+        families = {family: results[spec].columns for family, spec in self.families.items()}
+        everything = joined(families)
+        by_family = {family: summary(columns) for family, columns in families.items()}
+        by_trend = {}
+        for words, chosen in (("p > 1", everything["p"] > 1.0), ("p <= 1", ~(everything["p"] > 1.0))):
+            by_trend[words] = tikhonov_summary({name: column[chosen] for name, column in everything.items()})
+        tikhonov = {family: tikhonov_summary(columns) for family, columns in families.items()}
+        trade_offs = {
+            f"{oracle}, {n} samples": {
+                **{curve: [float(f"{x:.4g}") for x in results[spec].columns[curve]] for curve in CURVES},
+                "regret": {c: float(f"{results[spec].columns[regret(c)][0]:.4g}") for c in CURVES[3:]},
+            }
+            for (oracle, n), spec in self.trade_offs.items()
+        }
+        pairs = {o: np.stack([results[s].columns[name] for name in PAIR], axis=1) for o, s in self.tikhonov.items()}
+        found = {
+            "scale": self.scale,
+            "seed": SEED,
+            "all": summary(everything),
+            "families": by_family,
+            "convergence": convergence(),
+            "picard": draw_picard(folder / "theorem_picard.png"),
+            "trade-off": trade_offs,
+            "tikhonov": tikhonov | by_trend,
+            "violations with the smallest C": violations(families),
+        }
+        draw_trade_off(trade_offs, folder / "theorem_trade_off.png")
+        draw_shares(by_family, folder / "theorem_shares.png")
+        draw_tikhonov(pairs, tikhonov, folder / "theorem_tikhonov.png")
+        (folder / "theorem.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+        return found
 
 
 def main(arguments: Sequence[str] | None = None, report: Callable[[str], None] = print) -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder for what is written")
-    parser.add_argument("--scale", choices=sorted(N_CASES), default="full", help="how many cases")
+    parser.add_argument("--scale", choices=SCALES, default="paper", help="how many cases")
+    parser.add_argument("--store", type=Path, help="folder of the runs; none is kept if left out")
     options = parser.parse_args(arguments)
-    run(options.out, options.scale, report)
+    study = Study(options.scale)
+    with TemporaryDirectory() as folder:
+        found = study.write(study.run(Store(options.store or folder)), options.out)
+    for key, value in found["all"].items():
+        report(f"{key}: {value}")
 
 
 if __name__ == "__main__":

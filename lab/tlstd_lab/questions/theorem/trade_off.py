@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tlstd.diagnostics import compare
 from tlstd.types import FloatArray
-from tlstd_lab.questions.theorem.systems import ORACLES, SEED, sampled
+from tlstd_lab.questions.theorem.systems import ORACLES, sampled
 
 SAMPLES = (300, 30_000)
 CURVES = ("error", "noise part", "bias part", "stated", "ours")
 """For each rank: error, its two parts, the stated bound and ours, both with the smallest C."""
+
+
+def regret(curve: str) -> str:
+    """The column of a curve's regret."""
+    return f"regret of {curve}"
 
 
 def curves(oracle: str, n_steps: int, rng: np.random.Generator) -> FloatArray:
@@ -32,25 +35,13 @@ def curves(oracle: str, n_steps: int, rng: np.random.Generator) -> FloatArray:
     )
 
 
-def trade_off(n_repeats: int) -> dict[str, Any]:
-    """Medians over streams of error, its two parts and the bounds (with the smallest C) for each rank, and regrets.
+def trade_off(oracle: str, n_steps: int, n_repeats: int, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Medians over streams of ``CURVES`` for each rank, and the regret of each curve.
 
-    The regret is the error at the rank where a bound is smallest over the smallest error.
+    The regret is the error at the rank where a curve is smallest over the smallest error.
     """
-    out: dict[str, Any] = {}
-    for name in ORACLES:
-        for n_steps in SAMPLES:
-            rng = np.random.default_rng([SEED, n_steps])
-            every = np.array([curves(name, n_steps, rng) for _ in range(n_repeats)])
-            best = every[:, 0].min(axis=1)
-            regret = {
-                curve: float(np.median(every[np.arange(n_repeats), 0, every[:, i].argmin(axis=1)] / best))
-                for i, curve in enumerate(CURVES)
-                if i > 2
-            }
-            medians = np.median(every, axis=0)
-            out[f"{name}, {n_steps} samples"] = {
-                **{curve: [float(f"{x:.4g}") for x in medians[i]] for i, curve in enumerate(CURVES)},
-                "regret": {curve: float(f"{x:.4g}") for curve, x in regret.items()},
-            }
-    return out
+    rng = np.random.default_rng([seed, n_steps])
+    every = np.array([curves(oracle, n_steps, rng) for _ in range(n_repeats)])
+    best = every[:, 0].min(axis=1)
+    at = [every[np.arange(n_repeats), 0, every[:, i].argmin(axis=1)] for i in range(len(CURVES))]
+    return np.median(every, axis=0), np.median(np.array(at) / best, axis=1)
