@@ -100,7 +100,8 @@ def drawing_commands(image: str) -> list[str]:
             one = found.expand(command)
             return [one, f"{one.partition('-')[0]} "]  # a panel, or all of its question
     modules = [path for path in (ROOT / "lab").rglob("*.py") if f'{Path(image).name}"' in path.read_text("utf-8")]
-    return [f"uv run python -m {'.'.join(path.relative_to(ROOT / 'lab').with_suffix('').parts)}" for path in modules]
+    places = [path.parent if (path.parent / "__main__.py").exists() else path.with_suffix("") for path in modules]
+    return [f"uv run python -m {'.'.join(place.relative_to(ROOT / 'lab').parts)}" for place in places]
 
 
 def test_every_figure_stands_with_its_command() -> None:

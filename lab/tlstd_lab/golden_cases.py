@@ -285,9 +285,13 @@ def small_storage() -> Any:
     return exact_values(domain, domain.policy(), domain.start(30, generator()), cache=False)
 
 
+DRAWN_ORACLES = ("garnet", "garnet_off_policy")
+"""Those that take a random generator."""
+
+
 def oracle(name: str) -> dict[str, Any]:
-    drawn = name.startswith("garnet")
-    made = domains.ORACLES[name](12, 3, 2, 5, generator(), gamma=0.9) if drawn else domains.ORACLES[name]()
+    make = domains.ORACLES[name]
+    made = make(12, 3, 2, 5, generator(), gamma=0.9) if name in DRAWN_ORACLES else make()
     (A, b), model = made.system(0.5), LSTD(made.n_features, lambda_=0.5)
     steps = made.sample(400, generator(), truncate_after=30)
     model.update_many(steps)

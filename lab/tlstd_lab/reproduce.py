@@ -13,7 +13,7 @@ from tlstd_lab import drawing
 from tlstd_lab.claims import BEYOND, Claim, Finding
 from tlstd_lab.executors import Executor
 from tlstd_lab.panel import Panel, Results, Scale
-from tlstd_lab.questions import panel
+from tlstd_lab.questions import PARTS, panel
 from tlstd_lab.runner import Progress, Report, run_all
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.store import Store, versions
@@ -49,8 +49,7 @@ def draw(names: Sequence[str], results: Results, folder: Path) -> list[Path]:
             figure = new_figure(*made.size)
             axes = figure.add_subplot()
             drawing.draw(made.chart(results), axes)
-            is_printed = made.name[0].isdigit() or made.name[1] == "."  # in the paper, under this name
-            axes.set_title(f"{made.name}  {made.title}" if is_printed else made.title, loc="left")
+            axes.set_title(f"{made.name}  {made.title}" if name in PARTS else made.title, loc="left")
             for suffix in ("png", "pdf"):
                 path = folder / f"figure_{made.name}.{suffix}"
                 figure.savefig(path, dpi=200, metadata={"CreationDate": None} if suffix == "pdf" else None)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 from numpy.testing import assert_allclose
-from tlstd_lab import runner
-from tlstd_lab.questions.theorem import study as theorem
+from tlstd_lab.executors import InProcess
+from tlstd_lab.measurements.theorem import __main__ as theorem
 from tlstd_lab.questions.theorem.systems import FAMILIES, cases, sampled, smooth_walk
 from tlstd_lab.questions.theorem.tikhonov import against_tikhonov, tikhonov_of
 from tlstd_lab.store import Store
@@ -43,7 +43,7 @@ def test_what_is_stored_is_not_computed_again(tmp_path: Path, monkeypatch: pytes
     study.families = {"cycle": study.families["cycle"]}
     study.trade_offs, study.tikhonov = {}, {}
     first = study.run(Store(tmp_path))
-    monkeypatch.setattr(runner.InProcess, "run", lambda *_: pytest.fail("a stored run was computed again"))
+    monkeypatch.setattr(InProcess, "run", lambda *_: pytest.fail("a stored run was computed again"))
     again = study.run(Store(tmp_path))
     spec = study.families["cycle"]
     np.testing.assert_array_equal(first[spec].columns["norm"], again[spec].columns["norm"])

@@ -111,7 +111,7 @@ def factories(source: Source) -> dict[str, tuple[Callable[[Any], LinearEstimator
 
 
 def main(word: str = "") -> None:
-    head = ["", "parameter", "best in hindsight", "chosen", "its error over the best", "one standard error", "targets"]
+    head = ["", "parameter", "best in hindsight", "chosen", "its error over the best", "one standard error", "note"]
     print(table(head, []))
     for name, make in SOURCES.items():
         if word not in name:
@@ -129,10 +129,7 @@ def main(word: str = "") -> None:
                 of: FloatArray = np.array(errors)
                 best, least = values[int(of.argmin())], of.min()
                 ratio, careful = (of[values.index(v)] / least for v in (choice.value, choice.simplest))
-                kind = (
-                    "undecided" if not choice.decided else "returns" if "ed by" not in choice.note else "bootstrapped"
-                )
-                cells = [f"{best:g}: {least:.4g}", f"{choice.value:g}", f"{ratio:.3f}", f"{careful:.3f}", kind]
+                cells = [f"{best:g}: {least:.4g}", f"{choice.value:g}", f"{ratio:.3f}", f"{careful:.3f}", choice.note]
                 print(row([name, parameter, *cells]), flush=True)
 
 

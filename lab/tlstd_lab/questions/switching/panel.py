@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,6 +52,9 @@ def handover(step_size: float, after: int | None = None) -> Estimator:
 class _Switching(Panel):
     """What both panels share: runs, and the step size of each method."""
 
+    tuned: ClassVar[tuple[str, ...]]
+    """Methods whose step size is chosen."""
+
     def method_runs(self, scale: Scale, estimator: Estimator, *, tuning: bool = False) -> list[RunSpec]:
         """Return the runs of one estimator."""
         settings = {"problem": PROBLEM, "estimator": estimator, "samples": pick(SAMPLES, scale)}
@@ -64,8 +67,7 @@ class _Switching(Panel):
 
     def tuning(self, scale: Scale) -> list[RunSpec]:
         """Return all sweeps."""
-        methods = ("TD", "ATD", "t-LSTD, then TD")
-        return [spec for method in methods for runs in self.candidates(scale, method) for spec in runs]
+        return [spec for method in self.tuned for runs in self.candidates(scale, method) for spec in runs]
 
     def chosen(self, results: Results, method: str) -> Estimator:
         """Return a method with its best step size."""
@@ -91,6 +93,7 @@ class Bias(_Switching):
         "when t-LSTD's weights have settled."
     )
     methods = ("t-LSTD", "TD", "ATD", "t-LSTD, then TD", "LSTD")
+    tuned = ("TD", "ATD", "t-LSTD, then TD")
 
     def runs(self, results: Results) -> list[RunSpec]:
         """Return the runs of all methods."""
@@ -139,6 +142,7 @@ class Switch(_Switching):
     name = "switch"
     title = "When to hand over from t-LSTD to TD"
     caption = "As panel bias: errors at several times against the number of samples after which TD takes over."
+    tuned = ("TD", "t-LSTD, then TD")
 
     def chosen_step(self, results: Results) -> float:
         """Return the step size that was best for the handover."""

@@ -1,7 +1,7 @@
 """The numbers and figures of ``docs/theorem.md``: thousands of random systems (A, b) whose limit is known exactly.
 
-uv run python -m tlstd_lab.questions.theorem.study --out docs/figures                  # about 1 minute
-uv run python -m tlstd_lab.questions.theorem.study --scale smoke --out FOLDER          # a few seconds
+uv run python -m tlstd_lab.measurements.theorem --out docs/figures                  # about 1 minute
+uv run python -m tlstd_lab.measurements.theorem --scale smoke --out FOLDER          # a few seconds
 
 Runs are those of the laboratory's one runner: with ``--store FOLDER`` they are kept, and only missing ones computed.
 """
@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from tlstd_lab.measurements.theorem.figures import draw_picard, draw_shares, draw_tikhonov, draw_trade_off
 from tlstd_lab.panel import SCALES, Results, Scale, pick
 from tlstd_lab.questions.theorem.bounds import convergence, joined, summary, violations
-from tlstd_lab.questions.theorem.figures import draw_picard, draw_shares, draw_tikhonov, draw_trade_off
 from tlstd_lab.questions.theorem.systems import FAMILIES, ORACLES, SEED
 from tlstd_lab.questions.theorem.tikhonov import PAIR, tikhonov_summary
 from tlstd_lab.questions.theorem.trade_off import CURVES, SAMPLES, regret
