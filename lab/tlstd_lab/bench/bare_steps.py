@@ -34,11 +34,20 @@ def _encoded(state: FloatArray, box: FloatArray, tiles: int, ids: IntArray) -> b
 
 
 @kernel
-def _sound(
-    ids: IntArray, n: int, reward: float, discount: float, rho: float, trace: FloatArray, lambda_: float
+def _bound(
+    state: FloatArray,
+    box: FloatArray,
+    tiles: int,
+    ids: IntArray,
+    n: int,
+    step: tuple[float, float, float],
+    trace: FloatArray,
+    lambda_: float,
 ) -> float:
-    """The bound of the trace's length after this step, -1 if something is wrong."""
-    sound = abs(reward) <= _LARGEST and 0.0 <= discount <= 1.0 and 0.0 <= rho <= _LARGEST
+    """Encode the state and check the step (reward, discount, ρ): the bound of the trace's length after it, or -1."""
+    reward, discount, rho = step
+    sound = _encoded(state, box, tiles, ids)
+    sound &= abs(reward) <= _LARGEST and 0.0 <= discount <= 1.0 and 0.0 <= rho <= _LARGEST
     for side in range(2):
         before = -1
         for j in range(ids.shape[1]):
@@ -72,9 +81,7 @@ def td(
     lambda_: float,
 ) -> float:
     """TD(λ) with w and z of d numbers."""
-    if not _encoded(state, box, tiles, ids):
-        return REFUSED
-    bound = _sound(ids, w.size, reward, discount, rho, trace, lambda_)
+    bound = _bound(state, box, tiles, ids, w.size, (reward, discount, rho), trace, lambda_)
     if bound < 0.0:
         return REFUSED
     decay, delta = rho * trace[0] * lambda_, reward
@@ -111,9 +118,7 @@ def true_online_td(
     lambda_: float,
 ) -> float:
     """True-online TD(λ) with w and z of d numbers."""
-    if not _encoded(state, box, tiles, ids):
-        return REFUSED
-    bound = _sound(ids, w.size, reward, discount, rho, trace, lambda_)
+    bound = _bound(state, box, tiles, ids, w.size, (reward, discount, rho), trace, lambda_)
     if bound < 0.0 or rho != 1.0:
         return REFUSED
     decay, v, v_next, overlap = trace[0] * lambda_, 0.0, 0.0, 0.0
@@ -157,9 +162,7 @@ def lstd(
     lambda_: float,
 ) -> float:
     """LSTD(λ) with A and P = A⁻¹ by the Sherman-Morrison formula; w = P b, refined once. ``row_of`` has d entries."""
-    if not _encoded(state, box, tiles, ids):
-        return REFUSED
-    bound = _sound(ids, row_of.size, reward, discount, rho, trace, lambda_)
+    bound = _bound(state, box, tiles, ids, row_of.size, (reward, discount, rho), trace, lambda_)
     if bound < 0.0:
         return REFUSED
     n, tilings = z.size, ids.shape[1]
@@ -213,9 +216,7 @@ def buffered(
 
     ``ends_of`` (2, k + 1) is where their entries end, ``columns`` (5, k) are lengths, rewards, decays and ratios.
     """
-    if not _encoded(state, box, tiles, ids):
-        return REFUSED
-    bound = _sound(ids, row_of.size, reward, discount, rho, trace, lambda_)
+    bound = _bound(state, box, tiles, ids, row_of.size, (reward, discount, rho), trace, lambda_)
     at, tilings = count[0], ids.shape[1]
     if bound < 0.0 or at + 1 >= ends_of.shape[1]:
         return REFUSED

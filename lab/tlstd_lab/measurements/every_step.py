@@ -12,9 +12,9 @@ from statistics import median
 
 from tlstd import ATD, ILSTD, LSTD, TD, TLSTD, Decay, Handover, KrylovLSTD, Replay, Transitions, TrueOnlineTD
 from tlstd.estimators.base import LinearEstimator
-from tlstd.streams import record
 from tlstd_lab.bench.timing import Side, interleaved
-from tlstd_lab.problems import problem
+from tlstd_lab.problems import problem, stream
+from tlstd_lab.tables import row, table
 
 WARM, STEPS, FEWER, REPEATS = 1_000, 1_000, 20, 3
 """Samples before, samples that are timed, as many where each takes a solution, and how often."""
@@ -36,12 +36,16 @@ def loops(n: int) -> dict[str, Callable[[], LinearEstimator]]:
     }
 
 
+def solving_updates(n: int) -> dict[str, Callable[[], LinearEstimator]]:
+    """Estimators that take a solution in ``update``, so that reads are no share of their own."""
+    return {"ATD, rank 40": lambda: ATD(n, 40, step_size=Decay(1.0, 10), lambda_=0.9, eta=0.001)}
+
+
 def solutions(n: int) -> dict[str, Callable[[], LinearEstimator]]:
     """Estimators whose values take a solution each."""
     return {
         "t-LSTD, rank 40": lambda: TLSTD(n, 40, lambda_=0.9),
         "t-LSTD, rank 40, buffer 40": lambda: TLSTD(n, 40, lambda_=0.9, buffer_size=40),
-        "ATD, rank 40": lambda: ATD(n, 40, step_size=Decay(1.0, 10), lambda_=0.9, eta=0.001),
         "LSTD": lambda: LSTD(n, lambda_=0.9),
         "LSTD, ridge": lambda: LSTD(n, lambda_=0.9, ridge=0.01),
         "Krylov LSTD, batch, dimension 8": lambda: KrylovLSTD(n, lambda_=0.9, dimension=8),
@@ -50,10 +54,10 @@ def solutions(n: int) -> dict[str, Callable[[], LinearEstimator]]:
     }
 
 
-def per_step(make: Callable[[], LinearEstimator], stream: Transitions, steps: int) -> tuple[float, float]:
+def per_step(make: Callable[[], LinearEstimator], all_steps: Transitions, steps: int) -> tuple[float, float]:
     """Median CPU time of a step in microseconds: with a value each, and by ``update`` alone."""
-    model, part = make(), stream[WARM : WARM + steps]
-    model.update_many(stream[:WARM])
+    model, part = make(), all_steps[WARM : WARM + steps]
+    model.update_many(all_steps[:WARM])
     sides = [
         Side("with values", steps, lambda: partial(deepcopy(model).update_and_predict, part)),
         Side("without", steps, lambda: partial(_one_by_one, deepcopy(model), part)),
@@ -69,16 +73,17 @@ def _one_by_one(model: LinearEstimator, part: Transitions) -> None:
 
 def main() -> None:
     """Measure and print the table."""
-    tiles = problem("car-tiles")
-    n = tiles.features.n_features
-    stream = record(tiles.domain, None, tiles.features, n_steps=WARM + STEPS, seed=0)
-    print("| | a step, µs | without reads, from Python, µs | share |\n|---|---|---|---|")
-    for made, steps in ((loops(n), STEPS), (solutions(n), FEWER)):
+    n = problem("car-tiles").features.n_features
+    steps = stream("car-tiles", WARM + STEPS, 0)
+    print(table(["", "a step, µs", "without reads, from Python, µs", "share"], []))
+    for made, n_steps, shares in (
+        (loops(n), STEPS, False),
+        (solving_updates(n), FEWER, False),
+        (solutions(n), FEWER, True),
+    ):
         for name, make in made.items():
-            both, alone = per_step(make, stream, steps)
-            # ATD takes its solution in `update`
-            share = f"{alone / both:.1%}" if steps == FEWER and not name.startswith("ATD") else ""
-            print(f"| {name} | {both:.3g} | {alone:.3g} | {share} |", flush=True)
+            both, alone = per_step(make, steps, n_steps)
+            print(row([name, f"{both:.3g}", f"{alone:.3g}", f"{alone / both:.1%}" if shares else ""]), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,19 @@ class _Directions(Panel):
 
     problem: ClassVar[str]
     lambda_: ClassVar[float]
+    kind: ClassVar[str]
+    features: ClassVar[str]
     size = (3.4, 3.1)
+
+    def __init_subclass__(cls) -> None:
+        """Say in words what is shown."""
+        cls.title = f"What the directions hold, {cls.kind}, λ={cls.lambda_:g}"
+        cls.caption = (
+            f"Mountain Car, {cls.features}, λ={cls.lambda_:g}, 5,000 samples: share of the squared length that lies "
+            "within the first directions of the right singular vectors of A, and of the Krylov space b, Ab, A²b, …. Of "
+            "the true values and of LSTD's predictions (cut-off 10⁻⁴) on the 20×20 grid, and of b in what A makes of "
+            "the directions."
+        )
 
     def runs(self, results: Results) -> list[RunSpec]:
         """Return the same decomposition of several streams."""
@@ -89,44 +101,29 @@ class _Directions(Panel):
         return column[:, runs[0].plain_settings()["dimensions"].index(dimension)]
 
 
-_CAPTION = (
-    "Mountain Car, {features}, λ={lambda_}, 5,000 samples: share of the squared length that lies within the first "
-    "directions of the right singular vectors of A, and of the Krylov space b, Ab, A²b, …. Of the true values and of "
-    "LSTD's predictions (cut-off 10⁻⁴) on the 20×20 grid, and of b in what A makes of the directions."
-)
-
-
 class TilesZero(_Directions):
     """Tiles, λ=0."""
 
-    name = "directions-tiles-0"
-    title = "What the directions hold, tiles, λ=0"
-    problem, lambda_ = "car-tiles", 0.0
-    caption = _CAPTION.format(features="1,000 tiles", lambda_=0)
+    name, problem, lambda_ = "directions-tiles-0", "car-tiles", 0.0
+    kind, features = "tiles", "1,000 tiles"
 
 
 class TilesLong(_Directions):
     """Tiles, λ=0.9."""
 
-    name = "directions-tiles-0.9"
-    title = "What the directions hold, tiles, λ=0.9"
-    problem, lambda_ = "car-tiles", 0.9
-    caption = _CAPTION.format(features="1,000 tiles", lambda_=0.9)
+    name, problem, lambda_ = "directions-tiles-0.9", "car-tiles", 0.9
+    kind, features = "tiles", "1,000 tiles"
 
 
 class RBFZero(_Directions):
     """RBFs, λ=0."""
 
-    name = "directions-rbf-0"
-    title = "What the directions hold, RBFs, λ=0"
-    problem, lambda_ = "car-rbf", 0.0
-    caption = _CAPTION.format(features="1,024 RBFs", lambda_=0)
+    name, problem, lambda_ = "directions-rbf-0", "car-rbf", 0.0
+    kind, features = "RBFs", "1,024 RBFs"
 
 
 class RBFLong(_Directions):
     """RBFs, λ=0.9."""
 
-    name = "directions-rbf-0.9"
-    title = "What the directions hold, RBFs, λ=0.9"
-    problem, lambda_ = "car-rbf", 0.9
-    caption = _CAPTION.format(features="1,024 RBFs", lambda_=0.9)
+    name, problem, lambda_ = "directions-rbf-0.9", "car-rbf", 0.9
+    kind, features = "RBFs", "1,024 RBFs"

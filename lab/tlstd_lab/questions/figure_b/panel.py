@@ -81,6 +81,7 @@ class _Learning(Curves):
 class _Tiles(_Learning):
     """With tiles: how t-LSTD fares against LSTD, and against the same with RBFs, whose runs are made too."""
 
+    caption = f"1,000 tile features (10 tilings of 10×10), γ=0.99, k=r. {LINES}"
     beside: ClassVar[Curves]
 
     def tuning(self, scale: Scale) -> list[RunSpec]:
@@ -182,7 +183,6 @@ class CarTiles(_Tiles):
 
     name = "B.1"
     title = "RMSE against samples, Mountain Car, tiles"
-    caption = f"1,000 tile features (10 tilings of 10×10), γ=0.99, k=r. {LINES}"
     problem = "car-tiles"
     beside = CarRBF()
 
@@ -192,7 +192,6 @@ class PendulumTiles(_Tiles):
 
     name = "B.2"
     title = "RMSE against samples, Pendulum, tiles"
-    caption = f"1,000 tile features (10 tilings of 10×10), γ=0.99, k=r. {LINES}"
     problem = "pendulum-tiles"
     beside = PendulumRBF()
 

@@ -22,6 +22,8 @@ class _Subspace(Panel):
     """Shared by all problems."""
 
     problem: ClassVar[str]
+    words: ClassVar[str]
+    """What the problem is called."""
     size = (3.4, 3.0)
     ranks: ClassVar[dict[str, tuple[int, ...]]] = {
         "smoke": (10, 30),
@@ -34,6 +36,10 @@ class _Subspace(Panel):
         "t-LSTD's RMSE against its rank when the subspaces are those of its own λ, and when they are those of λ=1 "
         "(`subspace_lambda=1`) and only the equations are of the smaller λ."
     )
+
+    def __init_subclass__(cls) -> None:
+        """Name it by its problem."""
+        cls.name, cls.title = f"subspace-{cls.problem}", f"Subspace of λ=1, {cls.words}"
 
     def errors(self, results: Results, pair: tuple[float, float | None], rank: int) -> FloatArray:
         """Return the last error of each run."""
@@ -99,41 +105,31 @@ class _Subspace(Panel):
 class CarTiles(_Subspace):
     """Mountain Car, tiles."""
 
-    name = "subspace-car-tiles"
-    title = "Subspace of λ=1, Mountain Car, tiles"
-    problem = "car-tiles"
+    problem, words = "car-tiles", "Mountain Car, tiles"
 
 
 class CarRBF(_Subspace):
     """Mountain Car, RBFs."""
 
-    name = "subspace-car-rbf"
-    title = "Subspace of λ=1, Mountain Car, RBFs"
-    problem = "car-rbf"
+    problem, words = "car-rbf", "Mountain Car, RBFs"
 
 
 class PendulumTiles(_Subspace):
     """Pendulum, tiles."""
 
-    name = "subspace-pendulum-tiles"
-    title = "Subspace of λ=1, Pendulum, tiles"
-    problem = "pendulum-tiles"
+    problem, words = "pendulum-tiles", "Pendulum, tiles"
 
 
 class PendulumRBF(_Subspace):
     """Pendulum, RBFs."""
 
-    name = "subspace-pendulum-rbf"
-    title = "Subspace of λ=1, Pendulum, RBFs"
-    problem = "pendulum-rbf"
+    problem, words = "pendulum-rbf", "Pendulum, RBFs"
 
 
 class Energy(_Subspace):
     """Energy storage."""
 
-    name = "subspace-energy"
-    title = "Subspace of λ=1, energy storage"
-    problem = "energy"
+    problem, words = "energy", "energy storage"
     ranks: ClassVar[dict[str, tuple[int, ...]]] = {
         "smoke": (5, 10),
         "quick": (5, 20, 60),
