@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+from tlstd_lab.reference import ReferenceTLSTD
 
 import tlstd
 from tests.helpers import batch_lstd, dense, pairwise, random_transitions
@@ -14,7 +15,6 @@ from tlstd.errors import InvalidParameterError
 from tlstd.estimators.atd import ATD
 from tlstd.estimators.step_sizes import Decay
 from tlstd.linalg.moving_weights import MovingWeights
-from tlstd.linalg.reference import ReferenceTLSTD
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 
 KINDS: dict[str, dict[str, Any]] = {

@@ -10,6 +10,7 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from tlstd_lab.reference import ReferenceTLSTD
 
 from tests.helpers import batch_lstd, dense, interrupted_everywhere, random_transitions
 from tlstd.errors import CapacityError, InvalidInputError
@@ -17,7 +18,6 @@ from tlstd.estimators.atd import ATD
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.linalg import buffer
-from tlstd.linalg.reference import ReferenceTLSTD
 from tlstd.state import load
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from tlstd_lab.reference import ReferenceTLSTD
 
 import tlstd
 from tests.helpers import batch_lstd, dense, random_transitions
@@ -17,7 +18,6 @@ from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
-from tlstd.linalg.reference import ReferenceTLSTD
 from tlstd.streams.simulated import record
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 

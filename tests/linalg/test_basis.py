@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from tlstd.linalg.basis import Basis, dense_basis, sparse_basis
+from tlstd.linalg.basis import Basis, GrowingBasis, dense_basis, sparse_basis
 from tlstd.linalg.buffered_vectors import BufferedVectors, DenseVectors, SparseVectors
-from tlstd.linalg.growing_basis import GrowingBasis
 from tlstd.types import FloatArray
 
 

@@ -13,9 +13,9 @@ from tlstd.container import Saved
 from tlstd.errors import CapacityError
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.buffer import Buffer, empty_buffer
-from tlstd.linalg.core import core_svd, sample_weights
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.traces import AccumulatingTrace, ReplacingTrace
+from tlstd.linalg.truncated_system import core_svd, sample_weights
 from tlstd.types import FloatArray, Transitions
 
 D, LAMBDA = 12, 0.8

@@ -1,6 +1,6 @@
 """Mini-batch t-LSTD in dense NumPy as one would write it in a hurry: matrix products, one projection, no repairs.
 
-``tlstd.linalg.reference`` projects twice, drops directions that are rounding, and keeps its factors orthonormal.
+``tlstd_lab.reference`` projects twice, drops directions that are rounding, and keeps its factors orthonormal.
 """
 
 from __future__ import annotations

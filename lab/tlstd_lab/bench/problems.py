@@ -16,11 +16,11 @@ from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
-from tlstd.linalg.reference import ReferenceTLSTD
 from tlstd.streams.simulated import record
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions, Vector
 from tlstd_lab.bench.one_projection import OneProjectionTLSTD
 from tlstd_lab.bench.timing import Side
+from tlstd_lab.reference import ReferenceTLSTD
 
 
 class Problem(NamedTuple):

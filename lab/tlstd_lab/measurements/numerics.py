@@ -28,9 +28,9 @@ from tlstd.domains.random_walk import random_walk
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.features.rbf import RBF
-from tlstd.linalg.reference import ReferenceTLSTD
 from tlstd.streams.simulated import record
 from tlstd.types import Transitions
+from tlstd_lab.reference import ReferenceTLSTD
 
 
 def full_rank() -> None:

@@ -292,7 +292,7 @@ class EnergyStorage(Domain):
             )
         if type(policy) is StoragePolicy and policy.domain.parameters == self.parameters:
             path: tuple[FloatArray, FloatArray, FloatArray] = kernels.follow(
-                policy.table, first, noise, self.low, self.high, self._plant, *self._noise, self.demand_means
+                policy.table, first, noise, self.low, self.high, self._plant, self._noise, self.demand_means
             )
             return path
         return super().simulate(first, policy, noise, uniforms)
@@ -354,16 +354,9 @@ class EnergyStorage(Domain):
         return f"EnergyStorage({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     def _step(self, states: FloatArray, actions: FloatArray, noise: FloatArray) -> Step:
-        next_states, rewards = kernels.step_many(
-            np.ascontiguousarray(states),
-            np.ascontiguousarray(actions),
-            np.ascontiguousarray(noise),
-            self.low,
-            self.high,
-            self._plant,
-            *self._noise,
-            self.demand_means,
-        )
+        x, u, e = (np.ascontiguousarray(array) for array in (states, actions, noise))
+        plant = (self.low, self.high, self._plant, self._noise, self.demand_means)
+        next_states, rewards = kernels.step_many(x, u, e, *plant)
         return Step(next_states, rewards, np.zeros(len(states), dtype=np.bool_))
 
     def _start(self, noise: FloatArray) -> FloatArray:

@@ -12,8 +12,8 @@ from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import Factory, guarded
 from tlstd.estimators.truncation import TruncatedEstimator
 from tlstd.linalg.batch import Batch, vector_arrays
-from tlstd.linalg.core import Solution
 from tlstd.linalg.factor_stream import FactorStream
+from tlstd.linalg.truncated_system import Solution
 from tlstd.types import FloatArray, IntArray, Transition, Vector
 
 

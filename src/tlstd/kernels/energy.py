@@ -32,11 +32,13 @@ def _flows(storage, action, capacity, max_flow, charge_efficiency):
 
 
 @kernel
-def _move(state, action, noise, low, high, plant, renewable_cdf, price_cdf, demand_cdf, demand_means, out):
+def _move(state, action, noise, low, high, plant, cdfs, demand_means, out):
     """One step from ``state`` to ``out``, in place; returns the reward.
 
-    ``plant`` holds the largest flow, the charge and the discharge efficiency; noises lie around 0 on the unit grid.
+    ``plant`` holds the largest flow, the charge and the discharge efficiency; ``cdfs`` are the distributions of the
+    noises of renewable, price and demand, which lie around 0 on the unit grid.
     """
+    renewable_cdf, price_cdf, demand_cdf = cdfs
     storage, renewable, price, demand = state[0], state[1], state[2], state[3]
     charge, discharge = _flows(storage, action, high[0], plant[0], plant[1])
     reward = price * (plant[2] * discharge - charge + min(renewable, demand + charge))
@@ -73,23 +75,11 @@ def _look_up(table, state, low, high, plant):
 
 
 @kernel
-def step_many(states, actions, noise, low, high, plant, renewable_cdf, price_cdf, demand_cdf, demand_means):
+def step_many(states, actions, noise, low, high, plant, cdfs, demand_means):
     """Next states and rewards of N states."""
     out, rewards = np.empty_like(states), np.empty(states.shape[0])
     for n in range(states.shape[0]):
-        rewards[n] = _move(
-            states[n],
-            actions[n],
-            noise[n],
-            low,
-            high,
-            plant,
-            renewable_cdf,
-            price_cdf,
-            demand_cdf,
-            demand_means,
-            out[n],
-        )
+        rewards[n] = _move(states[n], actions[n], noise[n], low, high, plant, cdfs, demand_means, out[n])
     return out, rewards
 
 
@@ -103,24 +93,12 @@ def look_up_many(table, states, low, high, plant):
 
 
 @kernel
-def follow(table, start, noise, low, high, plant, renewable_cdf, price_cdf, demand_cdf, demand_means):
+def follow(table, start, noise, low, high, plant, cdfs, demand_means):
     """One path of ``len(noise)`` steps from ``start`` under a table: states (T + 1, 5), actions, rewards."""
     n_steps = noise.shape[0]
     states, actions, rewards = np.empty((n_steps + 1, start.size)), np.empty(n_steps), np.empty(n_steps)
     states[0] = start
     for t in range(n_steps):
         actions[t] = _look_up(table, states[t], low, high, plant)
-        rewards[t] = _move(
-            states[t],
-            actions[t],
-            noise[t],
-            low,
-            high,
-            plant,
-            renewable_cdf,
-            price_cdf,
-            demand_cdf,
-            demand_means,
-            states[t + 1],
-        )
+        rewards[t] = _move(states[t], actions[t], noise[t], low, high, plant, cdfs, demand_means, states[t + 1])
     return states, actions, rewards

@@ -18,10 +18,9 @@ from tlstd.errors import CapacityError
 from tlstd.kernels import sparse as kernels
 from tlstd.kernels import transitions as checks
 from tlstd.linalg.arrays import enlarged
-from tlstd.linalg.basis import Basis, dense_basis, sparse_basis
+from tlstd.linalg.basis import Basis, GrowingBasis, dense_basis, sparse_basis
 from tlstd.linalg.batch import DENSE_FRACTION, Batch
 from tlstd.linalg.buffered_vectors import BufferedVectors, DenseVectors, SparseVectors
-from tlstd.linalg.growing_basis import GrowingBasis
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.traces import AccumulatingTrace
 from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray, SparseVector, Transition

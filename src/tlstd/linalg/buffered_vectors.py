@@ -221,7 +221,6 @@ class DenseVectors:
 
     def products(self, name: str, B: FloatArray) -> FloatArray:
         """SᵀB, (k, m). (Dense products are not worth keeping.)"""
-        del name
         return self.dots(B)
 
     def dots(self, B: FloatArray) -> FloatArray:

@@ -21,11 +21,8 @@ def write(chunk: Chunk, filled: int, part: Batch, seen: SeenFeatures, limit: int
     stop = filled + len(part)
     n_rows = chunk.n_rows(filled)
     last = int(chunk.next_row[filled - 1]) if filled else -1
-    shared = np.empty(len(part), dtype=np.bool_)
-    if chunk.X is not None:
-        _copy_dense(chunk, part, n_rows, last, shared, stop, limit, seen)
-    else:
-        _copy_sparse(chunk, part, n_rows, last, shared, stop, limit, seen)
+    copy = _copy_sparse if chunk.X is None else _copy_dense
+    shared = copy(chunk, part, n_rows, last, stop, limit, seen)
     columns = (chunk.row, chunk.next_row, chunk.rewards, chunk.discounts, chunk.trace_discounts)
     given = (part.rewards, part.discounts, part.trace_discounts, part.rhos)
     ones = kernels.write_columns(shared, given, n_rows, last, columns, filled)
@@ -38,17 +35,11 @@ def write(chunk: Chunk, filled: int, part: Batch, seen: SeenFeatures, limit: int
 
 
 def _copy_sparse(
-    chunk: Chunk,
-    part: Batch,
-    n_rows: int,
-    last: int,
-    shared: NDArray[np.bool_],
-    stop: int,
-    limit: int,
-    seen: SeenFeatures,
-) -> None:
+    chunk: Chunk, part: Batch, n_rows: int, last: int, stop: int, limit: int, seen: SeenFeatures
+) -> NDArray[np.bool_]:
+    """Copy the rows of samples to a chunk, in place; returns whose x is the next row of the sample before."""
     x, rows, x_next, next_rows = part.sparse()
-    start = int(chunk.ptr[n_rows])
+    start, shared = int(chunk.ptr[n_rows]), np.empty(len(part), dtype=np.bool_)
     tail = _NO_ROW if last < 0 else _stored_row(chunk, last, seen)
     n_new, n_entries = kernels.plan_sparse(
         x, rows, x_next, next_rows, part.one_store, part.discounts, tail, min(last, 0), shared
@@ -68,18 +59,13 @@ def _copy_sparse(
         if chunk.val is not None:
             chunk.val[start:end] = vals[:n_copied]
         start = end
+    return shared
 
 
 def _copy_dense(
-    chunk: Chunk,
-    part: Batch,
-    n_rows: int,
-    last: int,
-    shared: NDArray[np.bool_],
-    stop: int,
-    limit: int,
-    seen: SeenFeatures,
-) -> None:
+    chunk: Chunk, part: Batch, n_rows: int, last: int, stop: int, limit: int, seen: SeenFeatures
+) -> NDArray[np.bool_]:
+    """Copy the rows of samples to a chunk, in place; returns whose x is the next row of the sample before."""
     assert chunk.X is not None
     if not len(seen):
         seen.insert(np.arange(seen.n_features))
@@ -88,10 +74,11 @@ def _copy_dense(
     else:
         X, X_next = part.dense(seen.ids)
         rows = next_rows = np.arange(len(part))
-    tail = chunk.X[last] if last >= 0 else np.zeros(seen.n_features)
+    tail, shared = chunk.X[last] if last >= 0 else np.zeros(seen.n_features), np.empty(len(part), dtype=np.bool_)
     n_new, _ = kernels.plan_dense(X, rows, X_next, next_rows, X is X_next, part.discounts, tail, min(last, 0), shared)
     chunk.room(stop, n_rows + n_new, 0, limit)
     kernels.copy_dense(X, rows, X_next, next_rows, shared, part.discounts, chunk.X, n_rows)
+    return shared
 
 
 def _stored_row(chunk: Chunk, r: int, seen: SeenFeatures) -> tuple[IntArray, IntArray, FloatArray]:

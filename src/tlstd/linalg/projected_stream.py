@@ -121,15 +121,10 @@ class ProjectedStream:
 
     def coordinates(self, chunk: Chunk, first_row: int, stop_row: int, n: int, spare: int = 0) -> FloatArray:
         """tableᵀx of some rows of a chunk, whose features are the first ``n``, with ``spare`` further rows."""
+        if chunk.X is None and n > self._table.shape[0]:  # features that came later have rows of zeros
+            self._table = enlarged(self.table, max(n, self._table.shape[0] * 5 // 4 + 16))
         G = np.empty((stop_row - first_row + spare, self._table.shape[1]))
-        if chunk.X is not None:
-            with one_thread():
-                np.matmul(chunk.X[first_row:stop_row], self._table, out=G[: stop_row - first_row])
-            return G
-        if n > self._table.shape[0]:  # features that came later have rows of zeros
-            size = max(n, self._table.shape[0] * 5 // 4 + 16)
-            self._table = enlarged(self.table, size)
-        kernels.gather_rows(chunk.ptr, chunk.pos, chunk.val, first_row, stop_row, self._table, G)
+        _multiply(chunk, first_row, stop_row, self._table, G[: stop_row - first_row])
         return G
 
     def follow(
@@ -256,6 +251,15 @@ class ProjectedStream:
         self._state = trace, numbers
 
 
+def _multiply(chunk: Chunk, first: int, stop: int, table: FloatArray, G: FloatArray) -> None:
+    """G = tableᵀx of the rows ``first:stop`` of a chunk, written."""
+    if chunk.X is None:
+        kernels.gather_rows(chunk.ptr, chunk.pos, chunk.val, first, stop, table, G)
+        return
+    with one_thread():
+        np.matmul(chunk.X[first:stop], table, out=G)
+
+
 def projected_trace(samples: Samples, lambda_: float, table: FloatArray) -> FloatArray:
     """tableᵀz after the last sample, for a table (n, k) of the features seen."""
     trace = np.zeros(table.shape[1])
@@ -269,10 +273,7 @@ def projected_trace(samples: Samples, lambda_: float, table: FloatArray) -> Floa
         if used.size:
             first, stop = int(chunk.row[used[0]]), int(chunk.row[count - 1]) + 1
             G = np.empty((stop - first, table.shape[1]))
-            if chunk.X is not None:
-                np.matmul(chunk.X[first:stop], table, out=G)
-            else:
-                kernels.gather_rows(chunk.ptr, chunk.pos, chunk.val, first, stop, table, G)
+            _multiply(chunk, first, stop, table, G)
             trace += factor * (factors[used] @ G[chunk.row[used] - first])
         factor *= carried
         if factor == 0.0:

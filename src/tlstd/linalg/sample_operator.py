@@ -159,18 +159,10 @@ class SampleOperator:
                 count = self.samples.count(c)
                 P = gather(chunk, count, columns)
                 C = np.zeros_like(P)
+                rhos = self._ones if chunk.rhos is None else chunk.rhos
                 kernels.follow_forward(
-                    P,
-                    chunk.row[:count],
-                    chunk.next_row,
-                    chunk.discounts,
-                    chunk.trace_discounts,
-                    self._ones if chunk.rhos is None else chunk.rhos,
-                    self.weights.of_chunk[c],
-                    self.lambda_,
-                    self.weights.part(masks, c, count),
-                    carry,
-                    C,
+                    *(P, chunk.row[:count], chunk.next_row, chunk.discounts, chunk.trace_discounts, rhos),
+                    *(self.weights.of_chunk[c], self.lambda_, self.weights.part(masks, c, count), carry, C),
                 )
                 scatter(chunk, np.arange(P.shape[0], dtype=np.int32), C, out)
             if self.samples.old is not None:

@@ -116,12 +116,8 @@ class SampleStore:
 
     @property
     def ids(self) -> IntArray:
-        """Ids of the features seen, by position."""
-        return self.first_ids(self._samples.n)
-
-    def first_ids(self, n: int) -> IntArray:
-        """Ids of the features that were seen first; a view."""
-        return self._seen.all_ids[:n]
+        """Ids of the features seen, by position; a view."""
+        return self._seen.all_ids[: self._samples.n]
 
     def find(self, ids: IntArray) -> IntArray:
         """Positions of features; -1 for those that were not seen."""
@@ -212,10 +208,7 @@ class SampleStore:
 
     def leave(self, n_chunks: int) -> None:
         """Let the first chunks go, which are full; the trace after them stays."""
-        samples = self._samples
-        for _ in range(n_chunks):
-            samples = self._without_first(samples)
-        self._samples = samples
+        self._samples = self._without(self._samples, n_chunks)
 
     def _shortened(self, samples: Samples) -> Samples:
         """The samples without the chunks that are to be folded, or whose weight has become negligible."""
@@ -225,17 +218,18 @@ class SampleStore:
                 return samples
             assert self._fold is not None
             old = self._fold(samples, n_chunks)
-            for _ in range(n_chunks):
-                samples = self._without_first(samples)
-            return samples._replace(old=old)
+            return self._without(samples, n_chunks)._replace(old=old)
         while self.window is not None and samples.n_kept - samples.chunk_size >= self.window:
-            samples = self._without_first(samples)
+            samples = self._without(samples, 1)
         return samples
 
-    def _without_first(self, samples: Samples) -> Samples:
-        first, size = samples.chunks[0], samples.chunk_size
-        border = trace_after(first, size, self.lambda_, samples.border)
-        return samples._replace(chunks=samples.chunks[1:], n_left=samples.n_left + size, border=border)
+    def _without(self, samples: Samples, n_chunks: int) -> Samples:
+        border, size = samples.border, samples.chunk_size
+        for chunk in samples.chunks[:n_chunks]:
+            border = trace_after(chunk, size, self.lambda_, border)
+        return samples._replace(
+            chunks=samples.chunks[n_chunks:], n_left=samples.n_left + n_chunks * size, border=border
+        )
 
     # --- saving -----------------------------------------------------------------------------------------------------
 

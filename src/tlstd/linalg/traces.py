@@ -40,12 +40,10 @@ class AccumulatingTrace:
 
     def room(self, buffer: Buffer, batch: Batch, start: int, lambda_: float) -> int:
         """For how many samples, of the batch from ``start`` on, the buffer has room."""
-        del batch, start, lambda_
         return buffer.capacity - buffer.count
 
     def ends(self, buffer: Buffer) -> bool:
         """Whether the buffer has to be compressed before it is full."""
-        del buffer
         return False
 
     def make_room(self, size: int, n_samples: int | None) -> None:
@@ -62,7 +60,6 @@ class AccumulatingTrace:
 
     def state(self, n: int) -> State:
         """What :meth:`restore` takes."""
-        del n
         return {}
 
     def restore(self, saved: Saved, n: int) -> None:
@@ -109,7 +106,6 @@ class ReplacingTrace(AccumulatingTrace):
 
     def after(self, x: BufferedVectors, coefficients: FloatArray, n: int) -> FloatArray:
         """z (n, 1) as it is kept entry by entry, which is exact."""
-        del x, coefficients
         z, alive = np.zeros((n, 1)), self.stamps[:n] == self.clock[0]
         z[alive, 0] = self.clock[1] * self.trace[:n][alive]
         return z

@@ -16,10 +16,10 @@ from tlstd_lab.bench.registry import ROWS
 from tlstd_lab.bench.report import run
 from tlstd_lab.bench.row import title
 from tlstd_lab.bench.stepping import COORDINATES, LAMBDA, STEP_SIZE, DenseILSTD, csr
+from tlstd_lab.reference import ReferenceTLSTD
 
 from tlstd import ILSTD, TileCoder
 from tlstd.linalg import threads as library_threads
-from tlstd.linalg.reference import ReferenceTLSTD
 
 SLOW = ("compile", "ilstd-memory", "import")  # several fresh processes each
 

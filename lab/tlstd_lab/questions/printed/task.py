@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tlstd.linalg.reference import ReferenceTLSTD
 from tlstd.types import FloatArray, IntArray, SparseVector, Vector
 from tlstd_lab.problems import problem, stream
+from tlstd_lab.reference import ReferenceTLSTD
 
 
 def curve(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatArray]:

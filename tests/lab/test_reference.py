@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import linalg
+from tlstd_lab import reference
+from tlstd_lab.reference import ReferenceTLSTD, compute_weights, update_svd_batch, update_svd_one
 
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.linalg import reference
-from tlstd.linalg.reference import ReferenceTLSTD, compute_weights, update_svd_batch, update_svd_one
 
 Array = NDArray[np.float64]
 Factors = TypeVar("Factors", bound=tuple[Array, ...])
