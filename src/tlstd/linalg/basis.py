@@ -273,7 +273,10 @@ class GrowingBasis:
         """The basis of U and all vectors that the block has by now, over n rows."""
         block, first = self.block, self.count
         if first < block.count:
-            self._reserve(min(block.norms.size, max(64, 2 * block.count)))
+            size = min(block.norms.size, max(64, 2 * block.count))
+            if size > self._picked.size:
+                self._picked, self._on_U = enlarged(self._picked, size), enlarged(self._on_U, size)
+                self._on_Q, self._on_E = enlarged(self._on_Q, size, size), enlarged(self._on_E, size)
             self._on_U[first : block.count] = block.products("factor", self.U)[first:]
             gram, same_as = block.gram(n)
             for j in range(first, block.count):
@@ -283,13 +286,6 @@ class GrowingBasis:
         self._E = enlarged(self._E, n)
         coordinates = np.hstack([self._on_U[:k], self._on_Q[:k, :m], self._on_E[:k]]).T
         return Basis(self.U, block, self._picked[:m].copy(), coordinates, n, self._E)
-
-    def _reserve(self, size: int) -> None:
-        if size > self._picked.size:
-            self._picked = enlarged(self._picked, size)
-            self._on_U = enlarged(self._on_U, size)
-            self._on_Q = enlarged(self._on_Q, size, size)
-            self._on_E = enlarged(self._on_E, size)
 
     def _sort_in(self, j: int, same_as: int, gram: FloatArray, scratch: FloatArray) -> None:
         block = self.block

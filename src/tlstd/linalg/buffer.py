@@ -200,8 +200,8 @@ class SparseBuffer(Buffer):
             *(x, rows, x_next, next_rows, batch.discounts, decays, batch.rhos, seen.arrays),
             *(self.left.arrays, self.right.arrays, self.left.count, trace.arrays, self._count),
         )
-        self.left.count += len(batch)
-        self.right.count += len(batch)
+        self.left.count += rows.size
+        self.right.count += rows.size
 
     def take(self, t: Transition, lambda_: float, seen: SeenFeatures, bound: FloatArray) -> bool:
         """Have one sample more, by one compiled call."""

@@ -95,16 +95,11 @@ class SparseVectors:
 
     def dots(self, B: FloatArray, first: int = 0) -> FloatArray:
         """SᵀB, (k, m); rows that B does not have count as zero. Vectors before ``first`` are left out (zero)."""
-        out = self.dots_of_entries(B, first)
+        out = np.zeros((self.count, B.shape[1]))
+        kernels.dots(self.indptr, self.rows, self.vals, first, self.count, B, B.shape[0], B.shape[1], out)
         if self.head is not None and first == 0:
             rows = min(self.head.size, B.shape[0])
             out[0] = self.head[:rows] @ B[:rows]
-        return out
-
-    def dots_of_entries(self, B: FloatArray, first: int) -> FloatArray:
-        """As :meth:`dots`, without the head."""
-        out = np.zeros((self.count, B.shape[1]))
-        kernels.dots(self.indptr, self.rows, self.vals, first, self.count, B, B.shape[0], B.shape[1], out)
         return out
 
     def add_to(self, Y: FloatArray, picked: IntArray, M: FloatArray) -> None:
@@ -286,7 +281,7 @@ class _Gram:
 
     def of(self, vectors: SparseVectors, n: int) -> tuple[FloatArray, IntArray]:
         """See :meth:`SparseVectors.gram`."""
-        known, count = self._n_known, vectors.count
+        known, count, arrays = self._n_known, vectors.count, (vectors.indptr, vectors.rows, vectors.vals)
         if known < count:
             self._find_repeats(vectors)
             sizes = n, vectors.rows.size, vectors.rows.size
@@ -295,9 +290,9 @@ class _Gram:
             if self._matrix.shape[0] < count:
                 size = min(vectors.norms.size, 2 * count)
                 self._matrix = enlarged(self._matrix[:known, :known], size, size)
-            kernels.gram(vectors.arrays[:3], self._same_as, known, count, self._lists, self._matrix)
+            kernels.gram(arrays, self._same_as, known, count, self._lists, self._matrix)
             if vectors.head is not None:
-                column = vectors.dots_of_entries(vectors.head[:, None], known)[:, 0]
+                column = vectors.dots(vectors.head[:, None], known)[:, 0]
                 if known == 0:
                     column[0] = float(vectors.head @ vectors.head)
                 self._matrix[0, known:count] = self._matrix[known:count, 0] = column[known:]
@@ -314,7 +309,8 @@ class _Gram:
         if first == 0 and vectors.head is not None:  # vector 0 is another one than its entries
             self._same_as[0] = 0
             first = 1
-        kernels.find_repeats(vectors.arrays[:3], first, vectors.count, self._repeats, self._same_as)
+        arrays = vectors.indptr, vectors.rows, vectors.vals
+        kernels.find_repeats(arrays, first, vectors.count, self._repeats, self._same_as)
 
 
 def _lengthened(array: IntArray, size: int) -> IntArray:

@@ -227,9 +227,8 @@ class SampleStore:
         border, size = samples.border, samples.chunk_size
         for chunk in samples.chunks[:n_chunks]:
             border = trace_after(chunk, size, self.lambda_, border)
-        return samples._replace(
-            chunks=samples.chunks[n_chunks:], n_left=samples.n_left + n_chunks * size, border=border
-        )
+        n_left = samples.n_left + n_chunks * size
+        return samples._replace(chunks=samples.chunks[n_chunks:], n_left=n_left, border=border)
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
