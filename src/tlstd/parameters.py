@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tlstd.errors import InvalidParameterError
+
+Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator
+"""What determines a stream. A generator is drawn from, so that each call makes another stream."""
 
 MAX_INTEGER = 2**63 - 1
 """Largest integer that arrays and saved models hold."""
@@ -80,3 +83,12 @@ def choice(name: str, value: object, options: tuple[str, ...], *, why: str = "")
     if not isinstance(value, str) or value not in options:
         raise InvalidParameterError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, options))}{why}")
     return value
+
+
+def seed_sequence(seed: Seed) -> np.random.SeedSequence:
+    """The seed as the root of a tree of seeds, without changing it (a generator is drawn from)."""
+    if isinstance(seed, np.random.SeedSequence):
+        return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size)
+    if isinstance(seed, np.random.Generator):
+        return np.random.SeedSequence(seed.integers(0, 2**63, size=4).tolist())
+    return np.random.SeedSequence(integer("seed", seed, low=0, high=None, why=", a SeedSequence or a Generator"))

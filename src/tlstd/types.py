@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tlstd.errors import CapacityError, InvalidInputError
 from tlstd.validation import MAX_MAGNITUDE as MAX_MAGNITUDE
@@ -441,9 +441,8 @@ class Transitions:
             raise InvalidInputError(f"gamma has shape {gammas.shape}: pass one number, or one for each of {n} steps")
         check_unit(np.atleast_1d(gammas), "gamma")
         discounts = np.where(ended, 0.0, gammas)
-        trace_discounts = np.zeros(n)
-        trace_discounts[1:] = np.where(cut, 0.0, discounts)[:-1]
-        return cls(X, rewards, X_next, discounts=discounts, trace_discounts=trace_discounts, rhos=rhos)
+        traces = trace_discounts(ended | cut, gammas)
+        return cls(X, rewards, X_next, discounts=discounts, trace_discounts=traces, rhos=rhos)
 
     @classmethod
     def from_episodes(cls, episodes: Iterable[tuple[Any, ArrayLike, bool]], *, gamma: float) -> Transitions:
@@ -626,6 +625,13 @@ def as_vector(x: VectorLike, name: str = "x") -> Vector:
         raise InvalidInputError(f"{name} is a scipy sparse matrix: pass SparseVector(indices, values, size)")
     dense = as_floats(x, name, 1)
     return locked(dense if isinstance(x, (list, tuple)) else dense.copy())  # anything else may share its memory
+
+
+def trace_discounts(ends: NDArray[np.bool_], gamma: float | FloatArray) -> FloatArray:
+    """γ_t of consecutive steps: 0 on the first step of every episode. ``ends`` marks the last steps."""
+    out = np.zeros(len(ends))
+    out[1:] = np.where(ends, 0.0, gamma)[:-1]
+    return out
 
 
 @cache

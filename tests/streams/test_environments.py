@@ -559,7 +559,7 @@ def test_learning_from_many(mode: AutoresetMode) -> None:
         ({"policy": 3}, "policy is 3: pass a function from an observation to an action, or None"),
         ({"policy": MountainCar().policy()}, "policy is .*: pass a function from an observation"),
         ({"features": None}, r"features is None: pass a feature map, e\.g\. tlstd\.TileCoder"),
-        ({"n_steps": 0}, "n_steps is 0: pass an integer >= 1"),
+        ({"n_steps": 0}, "n_steps is 0: it must be an integer >= 1"),
         ({"n_steps": -3}, "n_steps is -3"),
         ({"n_steps": 2.0}, r"n_steps is 2\.0"),
         ({"n_steps": True}, "n_steps is True"),

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tlstd import parameters
 from tlstd.errors import InvalidParameterError
-from tlstd.types import FloatArray, IntArray, Transitions
+from tlstd.types import FloatArray, IntArray, Transitions, trace_discounts
 from tlstd.validation import as_real, locked
 
 ROUNDING = 1e-9
@@ -277,15 +277,13 @@ class MarkovRewardProcess:
         """
         path = self.trajectory(n_steps, rng, truncate_after=truncate_after)
         store = np.vstack([self.X, np.zeros(self.n_features)])  # row n: where terminated steps lead
-        trace_discounts = np.zeros(n_steps)
-        trace_discounts[1:] = np.where(path.terminated | path.truncated, 0.0, self.gamma)[:-1]
         return Transitions.from_rows(
             sp.csr_array(store) if parameters.flag("sparse", sparse) else store,
             path.states,
             path.rewards,
             path.next_states,
             discounts=np.where(path.terminated, 0.0, self.gamma),
-            trace_discounts=trace_discounts,
+            trace_discounts=trace_discounts(path.terminated | path.truncated, self.gamma),
             rhos=path.rhos,
         )
 

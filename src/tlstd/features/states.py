@@ -1,14 +1,16 @@
-"""What feature maps over a box take in: its corners, counts per dimension, and states."""
+"""What feature maps over a box take in: its corners, counts per dimension, and states; and what any map gives back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.features.base import FeatureMap
 from tlstd.types import FloatArray
 from tlstd.validation import as_real, locked
 
@@ -66,3 +68,14 @@ def as_states(states: ArrayLike, n_dimensions: int, *, with_nan: bool = False) -
 def not_a_number(states: FloatArray, row: int) -> InvalidInputError:
     """Return the error that ``states[row]`` is not a number."""
     return InvalidInputError(f"state {row} is {states[row].tolist()}: clean or drop states that are not a number")
+
+
+def encoded(features: FeatureMap, observations: FloatArray) -> Any:
+    """What a feature map, which may be anybody's, makes of observations (N, size): N rows."""
+    store = features.encode_many(observations)
+    if tuple(store.shape) != (len(observations), features.n_features):
+        raise InvalidInputError(
+            f"encode_many returned shape {tuple(store.shape)} for {len(observations)} observations and "
+            f"n_features={features.n_features}: return one row of features per observation"
+        )
+    return store

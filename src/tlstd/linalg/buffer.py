@@ -195,10 +195,10 @@ class SparseBuffer(Buffer):
         self.left.reserve(nnz)
         self.right.reserve(nnz + next_nnz)
         seen.reserve(nnz + next_nnz)
-        trace.make_room(seen.all_ids.size, undo_to)
+        trace_arrays = trace.arrays(seen.all_ids.size, undo_to)
         kernels.append_transitions(
             *(x, rows, x_next, next_rows, batch.discounts, decays, batch.rhos, seen.arrays),
-            *(self.left.arrays, self.right.arrays, self.left.count, trace.arrays, self._count),
+            *(self.left.arrays, self.right.arrays, self.left.count, trace_arrays, self._count),
         )
         self.left.count += rows.size
         self.right.count += rows.size

@@ -33,9 +33,11 @@ class AccumulatingTrace:
     trace = stamps = np.zeros(0)
     clock = np.ones(2)
 
-    @property
-    def arrays(self) -> tuple[bool, FloatArray, FloatArray, FloatArray]:
-        """What :func:`tlstd.kernels.sparse.append_transitions` takes."""
+    def arrays(self, size: int, n_samples: int | None) -> tuple[bool, FloatArray, FloatArray, FloatArray]:
+        """What :func:`tlstd.kernels.sparse.append_transitions` takes, with room for features in ``size`` rows.
+
+        What it changes is to be undone if there are ``n_samples`` in the end.
+        """
         return not self.may_be_dense, self.trace, self.stamps, self.clock
 
     def room(self, buffer: Buffer, batch: Batch, start: int, lambda_: float) -> int:
@@ -45,9 +47,6 @@ class AccumulatingTrace:
     def ends(self, buffer: Buffer) -> bool:
         """Whether the buffer has to be compressed before it is full."""
         return False
-
-    def make_room(self, size: int, n_samples: int | None) -> None:
-        """Get ready for features in ``size`` rows; to be undone if there are ``n_samples`` in the end."""
 
     def after(self, x: BufferedVectors, coefficients: FloatArray, n: int) -> FloatArray:
         """z (n, 1) after the last sample, given its coefficients (k, 1) on the buffer's x."""
@@ -96,13 +95,14 @@ class ReplacingTrace(AccumulatingTrace):
         q = _amplification(buffer.decays[: buffer.count] * buffer.rhos[: buffer.count])
         return bool((q[-1:] > MAX_AMPLIFICATION).any())
 
-    def make_room(self, size: int, n_samples: int | None) -> None:
+    def arrays(self, size: int, n_samples: int | None) -> tuple[bool, FloatArray, FloatArray, FloatArray]:
         """Make room, and remember the trace if it may have to be what it was."""
         self._before = None
         if self.trace.size < size:
             self.__dict__.update(trace=enlarged(self.trace, size), stamps=enlarged(self.stamps, size))
         if n_samples is not None:  # it is changed in place before the head is made or weights move
             self._before = n_samples, self.trace.copy(), self.stamps.copy(), self.clock.copy()
+        return super().arrays(size, n_samples)
 
     def after(self, x: BufferedVectors, coefficients: FloatArray, n: int) -> FloatArray:
         """z (n, 1) as it is kept entry by entry, which is exact."""

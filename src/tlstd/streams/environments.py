@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
 from tlstd.extras import needs
 from tlstd.features.base import FeatureMap
-from tlstd.streams.simulated import Seed, encoded, seed_sequence, trace_discounts
-from tlstd.types import FloatArray, Transitions
+from tlstd.features.states import encoded
+from tlstd.parameters import Seed, seed_sequence
+from tlstd.types import FloatArray, Transitions, trace_discounts
 from tlstd.validation import as_flag, as_flags, as_ratio, as_real
 
 if TYPE_CHECKING:
@@ -98,8 +100,7 @@ def from_gymnasium(
         raise InvalidParameterError(f"policy is {policy!r}: pass a function from an observation to an action, or None")
     if not callable(getattr(features, "encode_many", None)):
         raise InvalidParameterError(f"features is {features!r}: pass a feature map, e.g. tlstd.TileCoder(...)")
-    if not _is_integer(n_steps) or n_steps < 1:
-        raise InvalidParameterError(f"n_steps is {n_steps!r}: pass an integer >= 1")
+    n_steps = parameters.integer("n_steps", n_steps)
     if not isinstance(gamma, (int, float, np.integer, np.floating)) or not 0.0 <= gamma <= 1.0:
         raise InvalidParameterError(f"gamma is {gamma!r}: the discount lies in [0, 1]")
     root = None if seed is None else seed_sequence(seed)
@@ -109,11 +110,11 @@ def from_gymnasium(
     act = _random(env, None if root is None else _derived(root, 0)) if policy is None else policy
     if isinstance(env, VectorEnv):
         start = None if root is None else _derived(root, 1)
-        logs = _from_many(env, act, features, int(n_steps), start, ratio)
+        logs = _from_many(env, act, features, n_steps, start, ratio)
     else:
         start = None if root is None else _derived(root, 1)
         start = int(seed) if isinstance(seed, (int, np.integer)) else start
-        logs = [_from_one(env, act, features, int(n_steps), start, ratio)]
+        logs = [_from_one(env, act, features, n_steps, start, ratio)]
     return _join(logs, features, float(gamma))
 
 
@@ -259,10 +260,6 @@ def _join(logs: list[_Log], features: FeatureMap, gamma: float) -> Transitions:
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _check_space(space: Any, many: bool) -> None:

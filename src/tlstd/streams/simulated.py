@@ -8,7 +8,7 @@ seed alone, however its steps are computed, and a longer stream begins with the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,12 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from tlstd import parameters
 from tlstd.domains.base import Domain, check_domain
 from tlstd.domains.policies import Policy, PolicyFunction, as_policy
-from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.errors import InvalidParameterError
 from tlstd.features.base import FeatureMap, check_map
-from tlstd.types import FloatArray, IntArray, Transition, Transitions
-
-Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator
-"""What determines a stream. A generator is drawn from, so that each call makes another stream."""
+from tlstd.features.states import encoded
+from tlstd.parameters import Seed, seed_sequence
+from tlstd.types import FloatArray, IntArray, Transition, Transitions, trace_discounts
 
 _MOST_EPISODES = 1 << 14  # simulated side by side
 _EPISODES = 1  # the branch of the tree of seeds for them
@@ -191,24 +190,6 @@ def trajectory(
     rows = np.arange(n_steps) + np.repeat(np.arange(lengths.size), lengths)  # each episode has one state more
     rhos = source.ratios(states, rows, actions)
     return Trajectory(states, rows, actions, rewards, terminated, truncated, rhos)
-
-
-def encoded(features: FeatureMap, observations: FloatArray) -> Any:
-    """What a feature map, which may be anybody's, makes of observations (N, size): N rows."""
-    store = features.encode_many(observations)
-    if tuple(store.shape) != (len(observations), features.n_features):
-        raise InvalidInputError(
-            f"encode_many returned shape {tuple(store.shape)} for {len(observations)} observations and "
-            f"n_features={features.n_features}: return one row of features per observation"
-        )
-    return store
-
-
-def trace_discounts(ends: NDArray[np.bool_], gamma: float) -> FloatArray:
-    """γ_t of consecutive steps: 0 on the first step of every episode. ``ends`` marks the last steps."""
-    out = np.zeros(len(ends))
-    out[1:] = np.where(ends[:-1], 0.0, gamma)
-    return out
 
 
 class _Source:
@@ -387,14 +368,3 @@ def _encoded(features: FeatureMap, domain: Domain, states: FloatArray) -> Any:
 def _discount(domain: Domain, gamma: float | None) -> float:
     check_domain(domain)
     return parameters.real("gamma", domain.gamma if gamma is None else gamma, low=0.0, high=1.0)
-
-
-def seed_sequence(seed: Seed) -> np.random.SeedSequence:
-    """The seed as the root of a tree of seeds, without changing it (a generator is drawn from)."""
-    if isinstance(seed, np.random.SeedSequence):
-        return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size)
-    if isinstance(seed, np.random.Generator):
-        return np.random.SeedSequence(seed.integers(0, 2**63, size=4).tolist())
-    return np.random.SeedSequence(
-        parameters.integer("seed", seed, low=0, high=None, why=", a SeedSequence or a Generator")
-    )
