@@ -1,8 +1,13 @@
 """Settings of the whole test run, and where its time goes (``uv run pytest --cpu``)."""
 
+import gc
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Generator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -10,21 +15,43 @@ import pytest
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+# Workers and the many processes that tests start share bytecode: without it each compiles all that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 LONGEST = (
-    "test_quality.py::test_tool_finds_nothing[types]",
-    "test_docs.py::test_site",
-    "test_bounds_checked.py::test_nothing_is_out_of_bounds[quick]",
-    "test_docs.py::test_tutorial_is_up_to_date[ten_minutes]",
+    (
+        "test_quality.py::test_tool_finds_nothing[types]",
+        "test_docs.py::test_site",
+        "test_nothing_is_out_of_bounds[quick]",
+    ),
+    ("test_tutorial_is_up_to_date[ten_minutes]", "test_cli.py::test_demo", "test_cli.py::test_bench_prints_a_table"),
 )
-"""Single tests of many seconds. They come first, so that at the end no worker waits for the other."""
+"""Single tests of many seconds, of each of two workers. They come first, so that at the end no worker waits for the
+other; and while the first waits for the tools, the second compiles kernels that both need."""
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """One of two workers imports all test modules from the last to the first, and so finds what the other compiled."""
+    config = session.config
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1" and config.args == config.getini("testpaths"):
+        for path in sorted(Path(__file__).parent.rglob("test_*.py"), reverse=True):
+            with suppress(Exception):  # said when it is collected
+                import_module(".".join(path.relative_to(config.rootpath).with_suffix("").parts))
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest tests where two workers begin: at the start, and in the middle."""
-    longest = [item for name in LONGEST for item in items if item.nodeid.endswith(name)]
-    rest = [item for item in items if item not in longest]
+    """Put the longest tests where two workers begin: at the start, and in the middle of those that are not left out."""
+    longest = [[item for name in names for item in items if name in item.nodeid] for names in LONGEST]
+    rest = [item for item in items if item not in {*longest[0], *longest[1]}]
     middle = len(rest) // 2
-    items[:] = [*longest[::2], *rest[:middle], *longest[1::2], *rest[middle:]]
+    items[:] = [*longest[0], *rest[:middle], *longest[1], *rest[middle:]]
+
+
+def pytest_collection_finish() -> None:
+    """Nothing of what is there now goes away: the garbage collector need not look at it again and again."""
+    gc.freeze()
 
 
 # --- where the time goes, in processor seconds: a busy machine matters less to them than to the clock -----------------
