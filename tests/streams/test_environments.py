@@ -234,7 +234,9 @@ class TestWhatHappened:
                 return one_hot(states[:, 0])
 
         def steps_only(number: int = 0, lengths: Sequence[int] = LENGTHS[0]) -> gymnasium.Env[Any, Any]:
-            return TransformObservation(Counting(number, lengths), lambda o: np.int64(o[2]), spaces.Discrete(6))
+            counting = Counting(number, lengths)
+            env: gymnasium.Env[Any, Any] = TransformObservation(counting, lambda o: np.int64(o[2]), spaces.Discrete(6))
+            return env
 
         def check(steps: Transitions, expected: list[Row]) -> None:
             rows = rows_of(steps)
