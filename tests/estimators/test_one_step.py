@@ -105,9 +105,10 @@ def outcome(action: Callable[[Any], Any], given: object) -> Any:
 def test_the_same_to_the_bit(name: str, nasty: bool) -> None:
     quick, other = MODELS[name](D), slow(MODELS[name](D))
     rng = np.random.default_rng(1)
+    reads = 0.7 if name in COMPILED else 0.15  # where each solves a system
     for t in steps(0, quick.n_features, 300, nasty=nasty):
         assert outcome(quick.update, t) == outcome(other.update, t)
-        if rng.random() < 0.7:
+        if rng.random() < reads:
             for x in (t.x_next, vector(rng, quick.n_features, nasty)):
                 np.testing.assert_array_equal(quick.predict(x), other.predict(x))
     assert quick.n_updates > 100
