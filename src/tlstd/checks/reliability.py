@@ -401,26 +401,34 @@ def _learner(part: Transitions) -> Callable[[Any], object]:
 def _read_together(
     run: Run, model: Any, calls: list[Callable[[Any], object]], seed: str
 ) -> list[list[tuple[str, Any, FloatArray]]]:
-    """What every reader has seen, in order: how it read, of which rows of X, and their values."""
+    """What every reader has seen, in order: how it read, of which rows of X, and their values.
+
+    Calls are spread over the reads and reads over the calls: on a busy machine one side would be done before the other.
+    """
     seen: list[list[tuple[str, Any, FloatArray]]] = [[] for _ in range(N_READERS)]
     errors: list[BaseException] = []
+    begun = 0
     start = threading.Barrier(N_READERS + 1)
 
     def read(number: int) -> None:
         choices = random.Random(f"{seed} {number}")
         start.wait()
         try:
-            for _ in range(READS):
+            for k in range(READS):
+                while begun * READS <= k * len(calls) and not errors:
+                    time.sleep(1e-5)
                 seen[number].append(_read(run, model, choices))
         except BaseException as error:
             errors.append(error)
 
     def write() -> None:
+        nonlocal begun
         start.wait()
         try:
-            for k, call in enumerate(calls):  # spread over the reads
+            for k, call in enumerate(calls):
                 while sum(map(len, seen)) * len(calls) < k * N_READERS * READS and not errors:
                     time.sleep(1e-5)
+                begun += 1
                 call(model)
         except BaseException as error:
             errors.append(error)
