@@ -373,12 +373,35 @@ def test_a_folding_stream_saved_anywhere_goes_on(dimension: int | str, tmp_path:
 
 
 def test_streams_are_bounded_and_batches_are_not() -> None:
-    steps = random_steps(np.random.default_rng(23), 9000, n_features=40)
+    n = STREAM_SAMPLES + 1_000
+    steps = random_steps(np.random.default_rng(23), n, n_features=40)
     stream, batch = (KrylovLSTD(40, lambda_=0.7, dimension=3, reads=reads) for reads in ("stream", "batch"))
     for model in (stream, batch):
         model.update_many(steps)
-    assert stream._store.samples.n_kept == 9000 - STREAM_SAMPLES // 2
-    assert batch._store.samples.n_kept == 9000
+    assert stream._store.samples.n_kept == n - STREAM_SAMPLES // 2
+    assert batch._store.samples.n_kept == n
+
+
+def test_features_first_seen_since_a_refresh_have_no_weight_until_the_next() -> None:
+    """Bases are made at 1, 2, 3, 4, 5, 6, 8, 10, 13 samples; a feature that comes with the 11th waits until then."""
+    X = np.eye(3)[[0, 1] * 5 + [2] * 3]
+    zeros = np.zeros(13)
+    steps = Transitions(X, np.ones(13), X, discounts=zeros, trace_discounts=zeros)
+    stream, batch = (KrylovLSTD(3, lambda_=0.5, dimension=3, reads=reads) for reads in ("stream", "batch"))
+    for n in range(13):
+        for model in (stream, batch):
+            model.update(steps[n])
+        np.testing.assert_allclose(batch.weights, n_seen_weights(n + 1), atol=1e-12)
+        np.testing.assert_allclose(stream.weights, n_seen_weights(min(n + 1, 10) if n < 12 else 13), atol=1e-12)
+
+
+def n_seen_weights(n: int) -> list[float]:
+    return [1.0, float(n > 1), float(n > 10)]
+
+
+def test_replacing_traces_are_refused() -> None:
+    with pytest.raises(TypeError, match="trace"):
+        KrylovLSTD(3, lambda_=0.5, trace="replacing")  # type: ignore[call-arg]
 
 
 @pytest.mark.long

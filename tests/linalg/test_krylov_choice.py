@@ -348,3 +348,16 @@ def test_a_saved_model_keeps_its_dimension(reads: str, max_samples: int | None, 
         m.update_many(steps[500:])  # a stream chooses anew on the way
     assert twin.chosen_dimension == model.chosen_dimension
     assert_array_equal(twin.weights, model.weights)
+
+
+def test_the_curve_of_scores_can_be_drawn() -> None:
+    from matplotlib.figure import Figure
+
+    model = KrylovLSTD(D, lambda_=0.5)
+    model.update_many(linear_steps(10, 400))
+    choice, axes = model.choices[0], Figure().subplots()
+    choice.plot(axes)
+    assert_array_equal(axes.lines[0].get_xdata(), np.arange(1, choice.scores.size + 1))
+    assert_array_equal(axes.lines[0].get_ydata(), choice.scores)
+    assert_array_equal(axes.lines[-1].get_xdata(), [model.chosen_dimension] * 2)
+    assert choice.scores.size >= choice.dimension

@@ -1,14 +1,20 @@
 """What a value at every step costs: CPU time of ``update_and_predict``, and how much of it is not the reads.
 
-uv run python -m tlstd_lab.measurements.every_step      # about two and a half minutes of one core
+uv run python -m tlstd_lab.measurements.every_step          # about two and a half minutes of one core
+uv run python -m tlstd_lab.measurements.every_step tlstd    # only exact and projected reads of t-LSTD: seconds
+uv run python -m tlstd_lab.measurements.every_step long     # only long streams of Krylov LSTD: half a minute
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
-from statistics import median
+from itertools import product
+from statistics import fmean, median
+from time import process_time
+from typing import Any
 
 from tlstd import ATD, ILSTD, LSTD, TD, TLSTD, Decay, Handover, KrylovLSTD, Replay, Transitions, TrueOnlineTD
 from tlstd.estimators.base import LinearEstimator
@@ -71,8 +77,55 @@ def _one_by_one(model: LinearEstimator, part: Transitions) -> None:
         model.update(transition)
 
 
+def tlstd_reads() -> None:
+    """Exact and projected reads of t-LSTD: time of a step, and error of the values at moments all over the buffer."""
+    print(table(["", "error, exact", "projected", "a step, µs, exact", "projected"], []))
+    for name in ("car-tiles", "car-rbf"):
+        made = problem(name)
+        steps = stream(name, 4_000, 0)
+        moments, errors, times = range(500, 4_001, 35), [], []
+        for reads in ("exact", "projected"):
+            make = partial(TLSTD, made.features.n_features, 40, lambda_=0.9, reads=reads)
+            model, found = make(), []
+            for moment in moments:
+                model.update_many(steps[model.n_updates : moment])
+                found.append(made.rmse(model.predict(made.X)))
+            errors.append(fmean(found))
+            times.append(per_step(make, steps, FEWER if reads == "exact" else STEPS)[0])
+        print(row([made.title, *(f"{number:.3g}" for number in (*errors, *times))]), flush=True)
+
+
+def long_streams() -> None:
+    """``update_and_predict`` before and after samples are folded, energy storage: time of a step, error, memory."""
+    made = problem("energy")
+    n = made.features.n_features
+    steps = stream("energy", 50_000, 0)
+    models: dict[str, Callable[[], LinearEstimator]] = {"TD": lambda: TD(n, step_size=0.5 / 33, lambda_=0.9)}
+    for dimension, kept in product((8, "auto"), (8_192, 16_384)):
+        options: dict[str, Any] = {"lambda_": 0.9, "dimension": dimension, "reads": "stream", "max_samples": kept}
+        models[f"dimension {dimension}, {kept:,} kept"] = partial(KrylovLSTD, n, **options)
+    print(table(["", "µs a step, to 10,000", "from there to 50,000", "RMSE", "MB"], []))
+    for name, make in models.items():
+        make().update_and_predict(steps[:20_000])  # compiles
+        model, times = make(), []
+        for part in (steps[:10_000], steps[10_000:]):
+            start = process_time()
+            model.update_and_predict(part)
+            times.append(1e6 * (process_time() - start) / len(part))
+        error = made.rmse(model.predict(made.X))
+        numbers = (f"{times[0]:.3g}", f"{times[1]:.3g}", f"{error:.1f}", f"{1e-6 * model.nbytes:.1f}")
+        print(row([name, *numbers]), flush=True)
+
+
 def main() -> None:
-    """Measure and print the table."""
+    """Measure and print the tables."""
+    parts: dict[str, Callable[[], None]] = {"costs": costs, "tlstd": tlstd_reads, "long": long_streams}
+    for name in sys.argv[1:] or parts:
+        parts[name]()
+
+
+def costs() -> None:
+    """What a step with a value costs each estimator."""
     n = problem("car-tiles").features.n_features
     steps = stream("car-tiles", WARM + STEPS, 0)
     print(table(["", "a step, µs", "without reads, from Python, µs", "share"], []))

@@ -152,7 +152,7 @@ def long(n_rounds: int = 100) -> None:
     """The same 10,000 samples of energy storage again and again: only the memory and the time are of interest."""
     steps, rows = stream("energy", 10_000, 0), []
     options: dict[str, dict[str, Any]] = {
-        "`max_samples=8_192`, read never": {"max_samples": 8_192},
+        "`max_samples=16_384`, read never": {"max_samples": 16_384},
         '`reads="stream"`': {"reads": "stream"},
     }
     for words, arguments in options.items():

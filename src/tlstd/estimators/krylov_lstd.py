@@ -16,7 +16,7 @@ from tlstd.linalg.sample_store import SampleStore
 from tlstd.linalg.samples import Samples
 from tlstd.types import FloatArray, IntArray, SparseVector, Transition, Vector
 
-STREAM_SAMPLES = 8192
+STREAM_SAMPLES = 16_384
 """Samples that ``reads="stream"`` keeps by default."""
 FOLD_DIMENSION = 60
 """Dimension of the space on which folded samples are exact where the solution's is chosen."""
