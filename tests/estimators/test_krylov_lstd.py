@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose
 
 from tests.helpers import batch_lstd, random_transitions
 from tests.linalg.literal_system import dense_rows, literal_system, random_steps
 from tlstd import LSTD, KrylovLSTD, Transitions, boyan_chain, load
 from tlstd.errors import InvalidParameterError
+from tlstd.estimators import krylov_lstd
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.krylov_lstd import STREAM_SAMPLES
 from tlstd.linalg.projected_stream import ProjectedStream
@@ -416,3 +418,22 @@ def test_a_million_steps_in_constant_memory(reads: str) -> None:
         sizes.append(model.nbytes)
     assert model.n_updates == 10**6
     assert max(sizes) <= 1.01 * sizes[0]
+
+
+def test_a_stream_saved_when_fewer_samples_were_kept_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default has changed between versions; what had left by then has left."""
+    steps = boyan_chain().sample(400, np.random.default_rng(0))
+    monkeypatch.setattr(krylov_lstd, "STREAM_SAMPLES", 64)
+    old = KrylovLSTD(4, lambda_=0.5, dimension=2, reads="stream")
+    old.update_many(steps[:100])
+    old.save(tmp_path / "stream.tlstd")
+    values = old.predict(np.eye(4))
+    monkeypatch.setattr(krylov_lstd, "STREAM_SAMPLES", 142)
+    model = load(tmp_path / "stream.tlstd")
+    assert isinstance(model, KrylovLSTD)
+    assert_allclose(model.predict(np.eye(4)), values, rtol=1e-12)
+    model.update_many(steps[100:])
+    model.save(tmp_path / "again.tlstd")
+    fresh = KrylovLSTD(4, lambda_=0.5, dimension=2, reads="stream")
+    fresh.update_many(steps)
+    assert_allclose(load(tmp_path / "again.tlstd").predict(np.eye(4)), fresh.predict(np.eye(4)), rtol=0.05)

@@ -255,11 +255,9 @@ class SampleStore:
             raise saved.error("storage", f"is {storage} with {n} of {self.n_features} features seen")
         size = self._chunk_size(storage == "dense")
         n_left = saved.integer("n_left", high=n_samples)
-        at_once = size if self._half is None else self._half // size * size
-        can_leave = self.window is not None or self._half is not None
-        if n_left % at_once or (n_left and not can_leave):
+        if n_left and self._half is None and (self.window is None or n_left % size):
             raise saved.error("n_left", f"is {n_left}, which is not a number of samples that can have left")
-        if self._half is not None and n_samples - n_left >= 2 * at_once:
+        if self._half is not None and n_samples - n_left >= 2 * (self._half // size * size):
             raise saved.error("n_samples", f"is {n_samples}, of which {n_left} left: the oldest should have left too")
         border = saved.floats("border", None, low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE)
         if border.size > (n if n_left else 0):
