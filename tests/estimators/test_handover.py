@@ -280,3 +280,10 @@ def test_the_active_part_is_mended_where_it_is_used_alone(monkeypatch: pytest.Mo
             model.update_many(steps[5:])
     assert_array_equal(model.active.weights, undisturbed.active.weights)
     assert_array_equal(model.weights, undisturbed.weights)
+
+
+@pytest.mark.parametrize("rule", [{"settled": 0.5, "patience": 2**63 - 1}, {"after": 2**63 - 1}])
+def test_a_wait_of_the_largest_number_of_samples(rule: dict[str, Any]) -> None:
+    model = Handover(LSTD(4, lambda_=0.5), TD(4, step_size=0.1, lambda_=0.5), **rule)
+    model.update_many(tlstd.boyan_chain().sample(50, np.random.default_rng(0)))
+    assert model.handed_over is None

@@ -191,7 +191,7 @@ class Handover(LinearEstimator):
         if self.handed_over is not None:
             return 2**63 - 1
         first = self.after or self.patience
-        return first << min(self._looks, 62 - first.bit_length())
+        return first << max(0, min(self._looks, 62 - first.bit_length()))
 
     def _look(self) -> None:
         ids, values = self.active._solution()
