@@ -14,6 +14,7 @@ from tlstd.errors import StateError as StateError
 from tlstd.errors import TlstdError as TlstdError
 from tlstd.estimators import *
 from tlstd.features import *
+from tlstd.logs.log import Log as Log
 from tlstd.state import load as load
 from tlstd.types import SparseVector as SparseVector
 from tlstd.types import Transition as Transition

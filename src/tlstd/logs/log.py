@@ -1,0 +1,317 @@
+"""A checked log of steps, and the transitions that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from tlstd import parameters
+from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.features.base import FeatureMap
+from tlstd.features.states import encoded
+from tlstd.logs.checking import MEMORY, Checked, Table, check
+from tlstd.types import FloatArray, IntArray, Transitions
+from tlstd.validation import as_floats, as_unit
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Log:
+    """Steps of experience in arrays: episodes one after the other, the steps of each in order.
+
+    Made by :meth:`from_arrays` or :meth:`from_frame`, which check everything; the constructor checks nothing. What they
+    have assumed, guessed, mended and counted is in ``notes``. A slice ``log[a:b]`` is a piece of the log, without
+    copies, that knows whether its first and last episode go on beyond it.
+
+    Example
+    -------
+    Two episodes of three and two steps. The second was cut off, and what came after its last step was not logged:
+
+    >>> log = Log.from_arrays([[0.0], [1.0], [2.0], [0.0], [1.0]], [0.0, 0.0, 1.0, 0.0, 0.0],
+    ...                       episodes=[7, 7, 7, 8, 8], terminated=[0, 0, 1, 0, 0])
+    >>> log
+    <Log: 5 steps in 2 episodes (1 terminated, 1 cut off), observations of 1 number>
+    >>> log.episodes, log.ids, log.truncated
+    (array([0, 3, 5]), [7, 8], array([False, False, False, False,  True]))
+    >>> print(*log.notes, sep="\\n")
+    1 of 2 episodes has no end flag in its last row (8): taken for cut off, not for ended.
+    After 1 of 1 cut-off episode the next observation is not in the log: its last step is left out of transitions.
+    >>> log.transitions(None, gamma=0.9).discounts
+    array([0.9, 0.9, 0. , 0.9])
+    """
+
+    observations: FloatArray | IntArray
+    """(N, D) numbers, or (N,) integers in [0, ``n_observations``) where ``discrete``."""
+    actions: IntArray | FloatArray | None
+    """(N,) integers, (N, A) numbers, or None."""
+    rewards: FloatArray
+    """(N,)."""
+    terminated: BoolArray
+    """(N,): the episode ended with this step. Only the last step of an episode has this flag or the next one."""
+    truncated: BoolArray
+    """(N,): the episode was cut off after this step, by a time limit, a gap or the end of the data."""
+    final: FloatArray | IntArray
+    """(E, D) or (E,): the observation after the last step of each episode; 0 where it is not known."""
+    has_final: BoolArray
+    """(E,): whether that observation is known."""
+    episodes: IntArray
+    """(E + 1,): the row in which each episode begins, and N."""
+    ids: list[Any]
+    """(E,): the episodes' names in the log; numbers from 0 if it has none."""
+    probabilities: FloatArray | None
+    """(N,): of the logged actions under the policy that acted (densities, if actions are continuous), or None."""
+    begins: BoolArray
+    """(E,): whether the first row is where an episode began, and not what followed a gap or a missing beginning."""
+    has_ends: bool
+    """Whether any episode ends before the data do; otherwise the log is one stream without end."""
+    n_observations: int | None = None
+    """Number of discrete observations; None if they are numbers."""
+    columns: tuple[str, ...] = ()
+    """Names of the D observed numbers, if the log has them."""
+    notes: tuple[str, ...] = ()
+    """What was assumed, guessed, mended and counted, in words."""
+    continues: bool = False
+    """Whether the first episode began in the piece before this one."""
+    goes_on: bool = False
+    """Whether the last episode goes on in the piece after this one; ``final`` is then its first observation."""
+    source: str = field(default="arrays")
+    """Where it comes from."""
+
+    @classmethod
+    def from_arrays(
+        cls,
+        observations: Any,
+        rewards: ArrayLike,
+        *,
+        actions: ArrayLike | None = None,
+        terminated: ArrayLike | None = None,
+        truncated: ArrayLike | None = None,
+        done: ArrayLike | None = None,
+        episodes: ArrayLike | None = None,
+        steps: ArrayLike | None = None,
+        next_observations: Any = None,
+        probabilities: ArrayLike | None = None,
+        discrete: bool | None = None,
+        n_observations: int | None = None,
+        time_limit: int | None = None,
+        ends: str | None = None,
+        columns: Sequence[str] | None = None,
+        memory: int = MEMORY,
+    ) -> Log:
+        """A log from columns, one row a step; ``docs/logs.md`` says what is mended and what is refused.
+
+        Parameters
+        ----------
+        observations : (N, D) numbers, or (N,) numbers or integers
+            Before each step. A last row of an episode whose reward is NaN is the observation after its last step.
+        rewards : (N,)
+        actions : (N,) integers or words, or (N,) or (N, A) numbers, optional
+        terminated, truncated : (N,) flags, optional
+        done : (N,) flags, optional
+            In place of the two: the episode ended in one way or the other. Taken for ``terminated``, but for episodes
+            of ``time_limit`` steps.
+        episodes : (N,) integers or words, optional
+            The episode of each row. Left out, episodes end where the flags say so, or where ``steps`` begin anew.
+        steps : (N,) numbers, optional
+            The time of each row within its episode: rows are sorted by it, repeated rows left out, gaps found.
+        next_observations : as ``observations``, optional
+            After each step. Left out, they are the next rows.
+        probabilities : (N,), optional
+            Of the actions, under the policy that acted.
+        discrete : bool, optional
+            Whether (N,) observations are the numbers of states; left out, integers are if they are small enough.
+        n_observations : int, optional
+            Number of discrete observations; left out, as many as the largest one needs.
+        time_limit : int, optional
+            Steps after which ``done`` means that the episode was cut off.
+        ends : "terminated" or "truncated", optional
+            What the end of an episode means where there are no flags at all; cut off if left out.
+        columns : D words, optional
+            Names of the observed numbers, for messages.
+        memory : int
+            Bytes that sorting may take; rows out of order that need more are refused.
+
+        Returns
+        -------
+        Log
+            O(N) time, O(N log N) if rows have to be sorted. Arrays are not copied where they can be used as they are.
+        """
+        table = Table(
+            observation=observations,
+            reward=rewards,
+            action=actions,
+            terminated=terminated,
+            truncated=truncated,
+            done=done,
+            episode=episodes,
+            step=steps,
+            next_observation=next_observations,
+            probability=probabilities,
+            discrete=discrete,
+            n_observations=n_observations,
+            time_limit=time_limit,
+            ends=ends,
+            columns=None if columns is None else tuple(columns),
+            memory=memory,
+        )
+        return cls._of(check(table))
+
+    @classmethod
+    def _of(cls, checked: Checked, **others: Any) -> Log:
+        return cls(**{entry.name: getattr(checked, entry.name) for entry in fields(checked)}, **others)
+
+    # --- what is in it ----------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self.rewards.size
+
+    @property
+    def n_episodes(self) -> int:
+        """Number of episodes, E; a gap makes two of one."""
+        return len(self.ids)
+
+    @property
+    def discrete(self) -> bool:
+        """Whether observations are numbers of states."""
+        return self.n_observations is not None
+
+    @property
+    def start_rows(self) -> IntArray:
+        """Rows in which an episode begins; none in a piece that lies within one."""
+        return self.episodes[:-1][self.begins]
+
+    @property
+    def starts(self) -> dict[str, IntArray]:
+        """Sets of rows, by name, of which the mean value is "the value of the policy".
+
+        The start states. In a log without ends there are none to speak of, and two sets say so: all states, and the
+        first one.
+        """
+        if self.has_ends:
+            return {"start states": self.start_rows}
+        return {"all states": np.arange(len(self)), "first state": self.start_rows}
+
+    @property
+    def states(self) -> FloatArray:
+        """(N, D) numbers, as feature maps take them: discrete observations are one column."""
+        return _as_states(self.observations)
+
+    def __getitem__(self, key: slice) -> Log:
+        if not isinstance(key, slice) or key.step not in (None, 1):
+            raise InvalidParameterError(f"log[{key!r}]: a log is cut by slices of consecutive rows, log[a:b]")
+        a, b, _ = key.indices(len(self))
+        b = max(a, b)
+        first = max(int(np.searchsorted(self.episodes, a, side="right")) - 1, 0)
+        last = max(int(np.searchsorted(self.episodes, b, side="left")), first) if b > a else first
+        begins, has_final, final = self.begins[first:last], self.has_final[first:last], self.final[first:last]
+        continues, goes_on = self.continues and a == 0, self.goes_on and b == len(self)
+        if b > a and a > self.episodes[first]:
+            continues, begins = True, np.append(False, begins[1:])
+        if b > a and b < self.episodes[last]:
+            goes_on, has_final = True, np.append(has_final[:-1], True)
+            final = np.concatenate([final[:-1], self.observations[b : b + 1]])
+        rows = slice(a, b)
+        return replace(
+            self,
+            observations=self.observations[rows],
+            actions=None if self.actions is None else self.actions[rows],
+            rewards=self.rewards[rows],
+            terminated=self.terminated[rows],
+            truncated=self.truncated[rows],
+            probabilities=None if self.probabilities is None else self.probabilities[rows],
+            final=final,
+            has_final=has_final,
+            begins=begins,
+            episodes=np.clip(self.episodes[first : last + 1], a, b) - a,
+            ids=self.ids[first:last],
+            continues=continues,
+            goes_on=goes_on,
+        )
+
+    def pieces(self, rows: int) -> Iterator[Log]:
+        """The log in pieces of at most ``rows`` steps, whose transitions are together those of the log."""
+        rows = parameters.integer("rows", rows)
+        return (self[start : start + rows] for start in range(0, len(self), rows))
+
+    # --- what is learned from it ------------------------------------------------------------------------------------
+
+    def transitions(self, features: FeatureMap | None, gamma: float, *, rhos: ArrayLike | None = None) -> Transitions:
+        """The steps as transitions, each observation encoded and stored once.
+
+        The next row of a step is the following row. A terminated step does not bootstrap; a cut-off one does, from
+        ``final``, and is left out where that is not known. The first step of a piece that ``continues`` has the trace
+        of the piece before.
+
+        Parameters
+        ----------
+        features : FeatureMap, or None
+            Gets ``states``. None: the columns as they are, or one feature for each discrete observation.
+        gamma : float in [0, 1]
+        rhos : (N,), optional
+            Importance ratios, one for each step of the log.
+        """
+        gamma = as_unit(gamma, "gamma")
+        n = len(self)
+        ratios = None if rhos is None else as_floats(rhos, "rhos", 1)
+        if ratios is not None and ratios.size != n:
+            raise InvalidInputError(f"rhos has {ratios.size} numbers: the log has {n} steps, and each needs one")
+        last = self.episodes[1:] - 1
+        open_end = ~self.terminated[last]
+        needed = np.flatnonzero(open_end & self.has_final)
+        store = self._encoded(features, needed)
+        rows = np.arange(n)
+        next_rows = rows + 1
+        next_rows[last] = last  # of a terminated step: any row, the discount is 0
+        next_rows[last[needed]] = n + np.arange(needed.size)
+        traces = np.full(n, gamma)
+        traces[self.episodes[:-1]] = 0.0
+        if n and self.continues:
+            traces[0] = gamma
+        kept: slice | IntArray = slice(None)
+        unknown = last[open_end & ~self.has_final]
+        if unknown.size:
+            kept = np.delete(rows, unknown)
+        return Transitions.from_rows(
+            store,
+            rows[kept],
+            self.rewards[kept],
+            next_rows[kept],
+            discounts=np.where(self.terminated, 0.0, gamma)[kept],
+            trace_discounts=traces[kept],
+            rhos=None if ratios is None else ratios[kept],
+        )
+
+    def _encoded(self, features: FeatureMap | None, needed: IntArray) -> Any:
+        """Features of all observations, and after them of the final ones that are needed."""
+        observations = self.observations
+        if needed.size:
+            observations = np.concatenate([observations, self.final[needed]])
+        if features is not None:
+            return encoded(features, _as_states(observations))
+        if self.n_observations is None:
+            return observations
+        n = len(observations)
+        return sp.csr_array((np.ones(n), observations, np.arange(n + 1)), shape=(n, self.n_observations))
+
+    def __repr__(self) -> str:
+        n = self.n_episodes
+        ended, cut = int(self.terminated.sum()), int(self.truncated.sum())
+        how = ", ".join(f"{count:,} {word}" for count, word in ((ended, "terminated"), (cut, "cut off")) if count)
+        seen = (
+            f"{self.n_observations:,} discrete observations"
+            if self.n_observations is not None
+            else f"observations of {self.observations.shape[1]:,} number{'s' * (self.observations.shape[1] != 1)}"
+        )
+        where = "" if self.source == "arrays" else f" of {self.source}"
+        return f"<Log{where}: {len(self):,} steps in {n:,} episode{'s' * (n != 1)} ({how}), {seen}>"
+
+
+def _as_states(observations: FloatArray | IntArray) -> FloatArray:
+    states: FloatArray = observations.reshape(len(observations), -1).astype(np.float64, copy=False)
+    return states
