@@ -7,7 +7,14 @@ from contextlib import contextmanager
 
 from tlstd.errors import MissingExtraError
 
-EXTRAS = {"gymnasium": "gymnasium", "matplotlib": "cli", "rich": "cli", "typer": "cli"}
+EXTRAS = {
+    "gymnasium": "gymnasium",
+    "matplotlib": "cli",
+    "minari": "minari",
+    "polars": "logs",
+    "rich": "cli",
+    "typer": "cli",
+}
 """The extra that brings a package."""
 
 

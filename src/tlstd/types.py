@@ -426,12 +426,17 @@ class Transitions:
         truncated: ArrayLike,
         gamma: float | ArrayLike,
         rhos: ArrayLike | None = None,
+        continues: bool | float = False,
     ) -> Transitions:
         """Transitions of consecutive steps, as logged: the flags become the two discounts.
 
         A terminated step does not bootstrap, a truncated one does, and after either the trace starts empty.
         ``gamma`` is one number or one per step. Steps of several environments must be grouped by environment,
         with ``truncated`` set where one group ends.
+
+        A log that is read piece by piece may cut an episode in two: ``continues`` says that the first step goes on with
+        the last one of the piece before, so that the trace does too. Where each step has its own ``gamma``, it is the
+        one of that last step.
         """
         X = as_matrix(X, "X")
         n = X.shape[0]
@@ -442,6 +447,12 @@ class Transitions:
         check_unit(np.atleast_1d(gammas), "gamma")
         discounts = np.where(ended, 0.0, gammas)
         traces = trace_discounts(ended | cut, gammas)
+        if n and continues is not False:
+            if continues is True and gammas.ndim:
+                raise InvalidInputError(
+                    "continues is True, but each step has its own gamma: pass that of the last step of the piece before"
+                )
+            traces[0] = gammas if continues is True else as_unit(continues, "continues")
         return cls(X, rewards, X_next, discounts=discounts, trace_discounts=traces, rhos=rhos)
 
     @classmethod
@@ -480,18 +491,58 @@ class Transitions:
             offset += length + 1
         if not matrices:
             raise InvalidInputError("there are no episodes: pass at least one (X, rewards, terminated)")
-        if any(sp.issparse(X) for X in matrices):
-            store: Any = sp.csr_array(sp.vstack([sp.csr_array(X) for X in matrices]))
-        else:
-            store = np.concatenate(matrices)
         row = np.concatenate(rows)
         return cls.from_rows(
-            store,
+            _stacked(matrices),
             row,
             np.concatenate(reward_parts) if reward_parts else np.zeros(0),
             row + 1,
             discounts=np.concatenate(discounts),
             trace_discounts=np.concatenate(trace_discounts),
+        )
+
+    @classmethod
+    def concatenate(cls, pieces: Iterable[Transitions]) -> Transitions:
+        """The steps of all pieces as one; traces go on from piece to piece where they did before.
+
+        Features are copied, once.
+
+        Example
+        -------
+        >>> steps = Transitions.from_episodes([(np.eye(4), [0.0, 0.0, 1.0], True)], gamma=0.9)
+        >>> whole = Transitions.concatenate([steps[:1], steps[1:]])
+        >>> whole.trace_discounts
+        array([0. , 0.9, 0.9])
+        """
+        parts = list(pieces)
+        if not parts:
+            raise InvalidInputError("there are no pieces to put together: pass at least one Transitions")
+        for i, part in enumerate(parts):
+            if not isinstance(part, Transitions):
+                raise InvalidInputError(f"piece {i} is {type(part).__name__}: pass Transitions")
+            if part.n_features != parts[0].n_features or part.rewards.shape[1:] != parts[0].rewards.shape[1:]:
+                raise InvalidInputError(f"piece {i} is {part} after {parts[0]}: all need the same features and targets")
+        rows, next_rows = [], []
+        stores: list[Matrix] = []
+        height = 0
+        for part in parts:
+            rows.append(part.rows + height)
+            stores.append(part.store)
+            if part.next_store is not part.store:
+                height += part.store.shape[0]
+                stores.append(part.next_store)
+            next_rows.append(part.next_rows + height)
+            height += part.next_store.shape[0]
+        columns = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("rewards", "discounts", "trace_discounts", "rhos")
+        }
+        return cls.from_rows(
+            _stacked(stores),
+            np.concatenate(rows),
+            columns.pop("rewards"),
+            np.concatenate(next_rows),
+            **columns,
         )
 
     def _fill(
@@ -625,6 +676,13 @@ def as_vector(x: VectorLike, name: str = "x") -> Vector:
         raise InvalidInputError(f"{name} is a scipy sparse matrix: pass SparseVector(indices, values, size)")
     dense = as_floats(x, name, 1)
     return locked(dense if isinstance(x, (list, tuple)) else dense.copy())  # anything else may share its memory
+
+
+def _stacked(matrices: Sequence[Matrix]) -> Any:
+    """The rows of all, sparse if one of them is."""
+    if any(sp.issparse(X) for X in matrices):
+        return sp.csr_array(sp.vstack([sp.csr_array(X) for X in matrices]))
+    return np.concatenate(matrices)
 
 
 def trace_discounts(ends: NDArray[np.bool_], gamma: float | FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ from tlstd.domains.garnet import garnet, garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.estimators.base import LinearEstimator
 from tlstd.evaluation import Choice, choose
-from tlstd.evaluation.choose import _reference, _reference_model
+from tlstd.evaluation.reference import reference_model, reference_values
 from tlstd.linalg.held_out import make_folds
 from tlstd.types import FloatArray
 
@@ -229,7 +229,7 @@ def test_models_never_see_what_they_are_judged_on(end: float, off_policy: bool) 
         choose(factory, [0.0, 0.7], part)
         return [model.weights for model in made if model.n_updates]
 
-    before, reference = learned(steps), _reference(steps, folds)
+    before, reference = learned(steps), reference_values(steps, folds)
     assert len(before) == 10  # fold by fold, two candidates each
     for fold in (0, 3):
         mine = folds.fold == fold
@@ -237,7 +237,7 @@ def test_models_never_see_what_they_are_judged_on(end: float, off_policy: bool) 
         poisoned.rewards = np.where(mine, 1e6, steps.rewards)
         for k, (old, new) in enumerate(zip(before, learned(poisoned), strict=True)):
             assert np.array_equal(old, new) == (k // 2 == fold)
-        changed = _reference(poisoned, folds)
+        changed = reference_values(poisoned, folds)
         assert_array_equal(changed.values[mine], reference.values[mine])
         assert_array_equal(changed.next_values[mine], reference.next_values[mine])
         assert off_policy or not reference.values.any()
@@ -331,6 +331,6 @@ def test_the_reference_with_many_features() -> None:
     choice = choose(lambda a: TD(40_000, step_size=a, lambda_=0.5), [0.001, 0.01, 0.1], steps)
     assert choice.decided
     assert "completed by a reference" in choice.note
-    model = _reference_model(steps)
+    model = reference_model(steps)
     assert isinstance(model, KrylovLSTD)
     assert abs(np.mean(model.predict(X)) - 20.0) < 4.0  # 1 / (1 - 0.95)

@@ -7,7 +7,7 @@ import functools
 import inspect
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -63,7 +63,7 @@ def alone(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any,
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         own = self.__dict__
         if own["_unfinished"]:
-            self._refuse_if_busy(method.__name__)
+            self._refuse_if_busy(method.__name__.lstrip("_"))
         with own["_lock"]:
             if own["_unfinished"]:
                 quiet(self._mend)()
@@ -262,13 +262,23 @@ class LinearEstimator(ABC):
             raise InvalidInputError(f"update() was given {type(transition).__name__}: pass a Transition")
         self._take(transition, Batch.from_transition(transition))
 
-    @guarded
-    def update_many(self, transitions: Transitions) -> None:
+    def update_many(self, transitions: Transitions | Iterable[Transitions]) -> None:
         """Learn from many transitions in compiled loops: the same model as calling :meth:`update` for each.
 
         Everything is checked before anything changes. Interrupted (Ctrl-C, no memory left), the model has learned from
         some of them, the first ``n_updates`` in all, and can be used, saved and continued from there.
+
+        Of a list or an iterator of :class:`~tlstd.Transitions`, e.g. of a log that is read in chunks, each piece is
+        checked when its turn comes, and between two pieces the model can be used.
         """
+        if isinstance(transitions, (Iterator, list, tuple)):
+            for piece in transitions:
+                self._update_many(piece)
+        else:
+            self._update_many(transitions)
+
+    @guarded
+    def _update_many(self, transitions: Any) -> None:
         self._take(transitions, *_sound_batch(transitions, "update_many"))
 
     @guarded

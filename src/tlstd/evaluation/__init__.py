@@ -1,4 +1,4 @@
-"""How good value estimates are: true values to compare them with, and the choice of parameters by held-out data.
+"""How good value estimates are: true values and returns to compare them with, and parameters chosen by held-out data.
 
 Example
 -------
@@ -9,6 +9,17 @@ Example
 """
 
 from tlstd.evaluation.choose import Choice, choose
+from tlstd.evaluation.returns import Returns, Score, returns, score
 from tlstd.evaluation.true_values import Estimate, rollout_values, true_values
 
-__all__ = ["Choice", "Estimate", "choose", "rollout_values", "true_values"]
+__all__ = [
+    "Choice",
+    "Estimate",
+    "Returns",
+    "Score",
+    "choose",
+    "returns",
+    "rollout_values",
+    "score",
+    "true_values",
+]

@@ -11,17 +11,11 @@ import numpy as np
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.estimators.lstd import LSTD
+from tlstd.evaluation.reference import part, reference_values
 from tlstd.linalg import held_out
-from tlstd.linalg.held_out import BoolArray, Folds, Reference, Targets
-from tlstd.linalg.krylov_choice import fixed_dimension
+from tlstd.linalg.held_out import Folds, Targets
 from tlstd.types import FloatArray, Matrix, Transitions
 
-MOST_FEATURES = 2_000
-"""Features seen up to which the reference is LSTD."""
-REFERENCE_LAMBDA = 0.9
-"""λ of the reference on-policy; off-policy it is 0, where ratios do not multiply."""
 T = TypeVar("T")
 
 
@@ -152,7 +146,7 @@ def choose(
     rewards = transitions.rewards.reshape(len(transitions), -1)
     reference = None
     if held_out.needs_reference(discounts, rhos, dealt, weights):
-        reference = _reference(transitions, dealt)
+        reference = reference_values(transitions, dealt)
     targets = held_out.held_out_targets(rewards, discounts, rhos, dealt, weights, reference=reference)
     n_scored = int(np.count_nonzero(targets.weights))
     if targets.why is not None:
@@ -216,7 +210,7 @@ def _errors(
     failures: dict[int, str] = {}
     for fold in np.unique(folds.fold).tolist():
         mine = folds.fold == fold
-        training, X = _part(transitions, ~mine, folds.cut), _part(transitions, mine, folds.cut).X
+        training, X = part(transitions, ~mine, folds.cut), part(transitions, mine, folds.cut).X
         values, weights, group = targets.values[mine], targets.weights[mine], folds.group[mine]
         for i, candidate in enumerate(candidates):
             if i in failures:
@@ -256,15 +250,6 @@ def _weights(beta: float | None, n: int) -> FloatArray | None:
     return weights
 
 
-def _part(transitions: Transitions, chosen: BoolArray, cut: BoolArray) -> Transitions:
-    """The chosen samples, with traces that start empty where they are cut."""
-    part = transitions[:]
-    part.trace_discounts = np.where(cut, 0.0, part.trace_discounts)
-    for name in ("rows", "next_rows", "rewards", "discounts", "trace_discounts", "rhos"):
-        setattr(part, name, getattr(part, name)[chosen])
-    return part
-
-
 def _predictions(
     factory: Callable[[T], LinearEstimator], candidate: T, training: Transitions, X: Matrix
 ) -> FloatArray | str:
@@ -285,33 +270,3 @@ def _predictions(
     except (TlstdError, np.linalg.LinAlgError) as error:
         return str(error)
     return values if np.isfinite(values).all() else "not finite"
-
-
-def _reference(transitions: Transitions, folds: Folds) -> Reference:
-    """Values by models that have learned from the other folds."""
-    shape = len(transitions), transitions.n_targets
-    values, next_values = np.zeros(shape), np.zeros(shape)
-    last, off_policy = np.append(folds.cut[1:], True), bool((transitions.rhos != 1.0).any())
-    for fold in np.unique(folds.fold).tolist():
-        mine = folds.fold == fold
-        model = _reference_model(_part(transitions, ~mine, folds.cut))
-        if off_policy:
-            values[mine] = model.predict(_part(transitions, mine, folds.cut).X).reshape(-1, shape[1])
-        ends = mine & last
-        next_values[ends] = model.predict(_part(transitions, ends, folds.cut).X_next).reshape(-1, shape[1])
-    return Reference(values, next_values)
-
-
-def _reference_model(training: Transitions) -> LinearEstimator:
-    """The fixed estimator whose values complete returns: it has nothing to be tuned."""
-    lambda_ = REFERENCE_LAMBDA if (training.rhos == 1.0).all() else 0.0
-    n, X = training.n_features, training.X
-    seen = n if isinstance(X, np.ndarray) else np.unique(X.indices).size
-    model: LinearEstimator
-    if seen <= MOST_FEATURES:
-        model = LSTD(n, lambda_=lambda_, n_targets=training.n_targets)
-    else:
-        dimension = fixed_dimension(len(training))
-        model = KrylovLSTD(n, lambda_=lambda_, dimension=dimension, n_targets=training.n_targets)
-    model.update_many(training)
-    return model

@@ -7,7 +7,7 @@ checked; ends, gaps and next observations say where an episode is cut. Every err
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,18 @@ ENDS = ("terminated", "truncated")
 _WORDS = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False, "yes": True, "no": False}
 
 
+def name_rows(rows: Sequence[int]) -> str:
+    """Some rows in words.
+
+    Example
+    -------
+    >>> name_rows([3]), name_rows(range(12))
+    ('row 3', 'rows 0, 1, 2, 3, 4, … (12 in all)')
+    """
+    text = f"row{'s' * (len(rows) > 1)} " + ", ".join(map(str, rows[:5]))
+    return text if len(rows) <= 5 else f"{text}, … ({len(rows):,} in all)"
+
+
 @dataclass
 class Table:
     """The columns of a log by what they are, as they come, and what the caller says about them."""
@@ -55,10 +67,24 @@ class Table:
     memory: int = MEMORY
     names: dict[str, str] = field(default_factory=dict)
     """What the columns are called in the source, by what they are."""
-    where: Callable[[int], str] | None = None
-    """Names a row of the source."""
+    where: Callable[[Sequence[int]], str] = name_rows
+    """Names rows of the source."""
+    files: IntArray | None = None
+    """The number of the file that each row is from, if there are several."""
+    final_rows_expected: bool = False
+    """Whether rows without a reward are how this source has final observations, and not worth a note."""
     continues: bool = False
     """Whether the first row goes on with an episode of which earlier rows have been seen."""
+    before: int = 0
+    """How many of them."""
+    begins: bool = True
+    """Whether the first row can be the start of an episode."""
+    first_id: int = 0
+    """What the first episode is called where they have no names."""
+    usual: Any = None
+    """The distance of steps from row to row, if it is known."""
+    least: Any = None
+    """The first step of an episode, if it is known."""
     more: bool = False
     """Whether more rows follow: nothing is said about how the last episode ends."""
     may_sort: bool = True
@@ -87,6 +113,12 @@ class Checked:
     notes: tuple[str, ...]
     continues: bool
     goes_on: bool
+    rows: IntArray
+    """(N,): the row of the source that each is."""
+    flagged: BoolArray
+    """(E,): whether a flag says that the episode ends there."""
+    usual: Any
+    least: Any
 
 
 def check(table: Table) -> Checked:
@@ -105,6 +137,7 @@ class _Check:
         self.rows: IntArray = np.zeros(0, dtype=np.int64)
         self.code: IntArray = self.rows
         self.ids: list[Any] = []
+        self.usual, self.least = table.usual, table.least
 
     def run(self) -> Checked:
         """Do everything in turn."""
@@ -127,13 +160,7 @@ class _Check:
 
     def where(self, rows: Iterable[int]) -> str:
         """Names some rows as they are in the source: 'row 3', 'rows 3, 7, … (12 in all)'."""
-        places = [int(self.rows[i]) for i in rows]
-        if self.table.where is not None:
-            shown = [self.table.where(i) for i in places[:5]]
-            text = "; ".join(shown)
-        else:
-            text = f"row{'s' * (len(places) > 1)} " + ", ".join(map(str, places[:5]))
-        return text if len(places) <= 5 else f"{text}, … ({len(places):,} in all)"
+        return self.table.where([int(self.rows[i]) for i in rows])
 
     def say(self, text: str) -> None:
         """Add a note."""
@@ -348,9 +375,15 @@ class _Check:
                         f"There are no episode names: {_count(new.size, 'episode')} begin{'s' * (new.size == 1)} where "
                         f"{self.name('step')} goes back without an end flag (first in {self.where(new[:1])})."
                     )
+            files = self.table.files
+            if ends is None and step is None and files is not None:
+                starts[1:] |= files[1:] != files[:-1]
+                self.say(
+                    "There are no names of episodes, no end flags and no steps: each file is taken for an episode."
+                )
             starts[0] = False
             self.code = np.cumsum(starts)
-            self.ids = list(range(int(self.code[-1]) + 1))
+            self.ids = list(range(self.table.first_id, self.table.first_id + int(self.code[-1]) + 1))
             return
         episode = self.columns.pop("episode")
         missing = _missing(episode)
@@ -358,9 +391,19 @@ class _Check:
             rows = np.flatnonzero(missing)
             raise InvalidInputError(f"{self.name('episode')} is missing in {self.where(rows)}: every row needs a name")
         starts = np.append(True, episode[1:] != episode[:-1])
+        files = self.table.files
+        if files is not None:  # a file may go on with the episode of the one before
+            border = np.flatnonzero(files[1:] != files[:-1]) + 1
+            after = np.ones(border.size, dtype=np.bool_) if ends is None else ~ends[border - 1]
+            starts[border] |= ~after if step is None else step[border] <= step[border - 1]
         stretches = np.flatnonzero(starts)
         names, first, inverse = np.unique(_comparable(episode[stretches]), return_index=True, return_inverse=True)
         stretch = np.cumsum(starts) - 1
+        if files is not None:
+            inverse, n_names = inverse.reshape(-1) + names.size * files[stretches], names.size
+            names, first, inverse = np.unique(inverse, return_index=True, return_inverse=True)
+            if names.size > n_names:
+                self.say("Names of episodes occur in several files: taken for different episodes.")
         if names.size < stretches.size:
             last = np.append(stretches[1:], n) - 1
             again = np.setdiff1d(np.arange(stretches.size), first)
@@ -408,13 +451,7 @@ class _Check:
         order = np.argsort(code, kind="stable") if step is None else np.lexsort((step, code))
         self._keep(order)
         by = "episode" if step is None else "episode and step"
-        self.say(f"Rows are out of order (first in {self.where_source(first)}): sorted by {by}.")
-
-    def where_source(self, rows: IntArray) -> str:
-        """Names rows that are given by their place in the source."""
-        if self.table.where is not None:
-            return "; ".join(self.table.where(int(i)) for i in rows)
-        return f"row {int(rows[0])}"
+        self.say(f"Rows are out of order (first in {self.table.where(first.tolist())}): sorted by {by}.")
 
     def _repeated(self) -> None:
         """Leave out rows that say the same again; two that differ cannot both be right."""
@@ -466,10 +503,11 @@ class _Check:
         for flag in FLAGS:
             if flag in self.columns:
                 self.columns[flag][rows - 1] |= self.columns[flag][rows]
-        self.say(
-            f"{_count(rows.size, 'episode')} end{'s' * (rows.size == 1)} with a row without a reward: taken for the "
-            "observation after the last step."
-        )
+        if not self.table.final_rows_expected:
+            self.say(
+                f"{_count(rows.size, 'episode')} end{'s' * (rows.size == 1)} with a row without a reward: taken for "
+                "the observation after the last step."
+            )
         self._keep(~missing)
         if n == rows.size:
             raise InvalidInputError("no row has a reward: pass the column of rewards")
@@ -551,7 +589,7 @@ class _Check:
         if both.any():
             self.say(f"{_count(int(both.sum()), 'step')} both terminated and truncated: taken for terminated.")
             truncated = truncated & ~terminated
-        silent = decided & ~terminated & ~truncated
+        silent = self.silent = decided & ~terminated & ~truncated
         if not flagged and self.table.ends == "terminated":
             terminated = decided
         elif silent.any():
@@ -589,6 +627,7 @@ class _Check:
         ends = np.flatnonzero(terminated & last)
         starts = np.flatnonzero(np.append(True, self.code[1:] != self.code[:-1]))
         lengths = ends - starts[self.code[ends]] + 1
+        lengths[self.code[ends] == 0] += self.table.before
         limit = self.table.time_limit
         name = self.name("done")
         if limit is not None:
@@ -627,6 +666,7 @@ class _Check:
         truncated = truncated | (gap & ~last)
         begins = starts[cuts]
         episodes = np.append(np.flatnonzero(cuts), n)
+        begins[0] &= self.table.begins and not self.table.continues
         goes_on = self.table.more and not (terminated[-1] or truncated[-1])
         final = np.zeros((episodes.size - 1, *observations.shape[1:]))
         known = np.zeros(episodes.size - 1, dtype=np.bool_)
@@ -635,7 +675,7 @@ class _Check:
         final[of_end], known[of_end] = self.final_values[which], self.final_known[which]
         if following is not None:
             given = following[ends]
-            sound = (np.abs(given.reshape(len(given), -1)) <= MAX_MAGNITUDE).all(axis=1)
+            sound = (np.abs(_rows(given)) <= MAX_MAGNITUDE).all(axis=1)
             final[sound], known[sound] = given[sound], True
         self._beginnings(begins, episodes)
         lost = truncated[ends] & ~known
@@ -645,16 +685,13 @@ class _Check:
                 f"After {count:,} of {_count(cut, 'cut-off episode')} the next observation is not in the log: "
                 f"{'its last step is' if count == 1 else 'their last steps are'} left out of transitions."
             )
-            if count == n:
+            if count == n and self.table.may_sort:
                 raise InvalidInputError(
                     f"none of the {n:,} steps has a next observation: every episode is one row that was cut off; pass "
                     "next observations, or name the episodes that rows belong to"
                 )
         discrete = self.n_observations is not None
         kind: Any = np.int64 if discrete else np.float64
-        begins = begins.copy()
-        if self.table.continues:
-            begins[0] = False
         arrays = {
             "observations": np.ascontiguousarray(observations, dtype=kind),
             "rewards": columns["reward"],
@@ -677,6 +714,10 @@ class _Check:
             notes=tuple(self.notes),
             continues=self.table.continues,
             goes_on=goes_on,
+            rows=self.rows,
+            flagged=(terminated | (truncated & ~self.silent))[ends],
+            usual=self.usual,
+            least=self.least,
         )
 
     def _gaps(self, starts: BoolArray) -> BoolArray:
@@ -689,9 +730,11 @@ class _Check:
         inside = ~starts[1:]
         if not inside.any():
             return gap
-        sizes, counts = np.unique(jumps[inside], return_counts=True)
-        usual = sizes[np.argmax(counts)]
-        if counts.max() * 2 < counts.sum():
+        usual = self.usual
+        if usual is None:
+            sizes, counts = np.unique(jumps[inside], return_counts=True)
+            usual = self.usual = sizes[np.argmax(counts)] if counts.max() * 2 >= counts.sum() else 0
+        if not usual:
             self.say(
                 f"{self.name('step')} has no usual distance between rows: rows are sorted by it, gaps are not seen."
             )
@@ -712,8 +755,7 @@ class _Check:
         n = len(observations)
         other = np.zeros(n, dtype=np.bool_)
         inside = np.flatnonzero(~ends[:-1])
-        a = following[inside].reshape(inside.size, -1)
-        b = observations[inside + 1].reshape(inside.size, -1)
+        a, b = (_rows(array) for array in (following[inside], observations[inside + 1]))
         missing = ~(np.abs(a) <= MAX_MAGNITUDE).all(axis=1)
         if missing.any():
             self.say(
@@ -741,13 +783,16 @@ class _Check:
     def _beginnings(self, begins: BoolArray, episodes: IntArray) -> None:
         """Episodes whose first step is later than that of others have no beginning; changes ``begins`` in place."""
         step = self.columns.get("step")
-        if step is None or "step" not in self.columns or len(self.ids) < 2:
+        if step is None or not begins.any():
             return
         first = step[episodes[:-1]]
-        least = first[begins].min() if begins.any() else 0
-        common = np.count_nonzero(first[begins] == least)
-        if (step.dtype.kind == "f" and (step != np.floor(step)).any()) or common * 2 < np.count_nonzero(begins):
-            return  # a time that runs on
+        least = self.least
+        if least is None:
+            least = first[begins].min()
+            common, n_starts = np.count_nonzero(first[begins] == least), np.count_nonzero(begins)
+            if n_starts < 2 or (step.dtype.kind == "f" and (step != np.floor(step)).any()) or common * 2 < n_starts:
+                return  # a time that runs on
+            self.least = least
         late = np.flatnonzero(begins & (first > least))
         if late.size:
             self.say(
@@ -782,6 +827,11 @@ def _array(value: Any, name: str) -> AnyArray:
     if all(value is None or isinstance(value, (int, float, np.number, np.bool_)) for value in array):
         return np.array([np.nan if value is None else value for value in array])
     return array
+
+
+def _rows(array: AnyArray) -> AnyArray:
+    """(N, D), also of (N,) and of no rows."""
+    return array if array.ndim == 2 else array[:, None]
 
 
 def _missing(array: AnyArray) -> BoolArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -14,7 +14,10 @@ from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.base import FeatureMap
 from tlstd.features.states import encoded
+from tlstd.logs import minari
 from tlstd.logs.checking import MEMORY, Checked, Table, check
+from tlstd.logs.columns import Names
+from tlstd.logs.reading import Source
 from tlstd.types import FloatArray, IntArray, Transitions
 from tlstd.validation import as_floats, as_unit
 
@@ -163,8 +166,75 @@ class Log:
         return cls._of(check(table))
 
     @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        columns: Mapping[str, Names] | None = None,
+        preset: str | None = None,
+        *,
+        discrete: bool | None = None,
+        n_observations: int | None = None,
+        time_limit: int | None = None,
+        ends: str | None = None,
+        memory: int = MEMORY,
+    ) -> Log:
+        """A log from files or a frame, in memory; :func:`read_chunks` reads what is larger.
+
+        Files other than ``.npz`` take the extra ``logs`` (polars). ``docs/logs.md`` has the columns that are known by
+        their names, and the presets.
+
+        Parameters
+        ----------
+        frame : path, folder, pattern, list of paths, pandas or polars frame, Arrow table, or dict of arrays
+            Parquet, CSV, Arrow and Feather files, and ``.npz``. Files are read in the order of their names (2 before
+            10), and may go on with the episode of the file before.
+        columns : dict, optional
+            From what a column is (``observation``, ``action``, ``reward``, ``terminated``, ``truncated``, ``done``,
+            ``episode``, ``step``, ``next_observation``, ``probability``, ``log_probability``) to its name. Several
+            names together are one observation or action; None says that there is none. What is left out is guessed by
+            names, and ``notes`` says how.
+        preset : "minari", "lerobot", "rllib", "d4rl" or "flat", optional
+            Names that these use.
+        discrete, n_observations, time_limit, ends, memory
+            As in :meth:`from_arrays`.
+
+        Example
+        -------
+        >>> log = Log.from_frame({"episode": [0, 0, 1], "obs_0": [0.0, 1.0, 5.0], "obs_1": [1.0, 2.0, 3.0],
+        ...                       "r": [0.0, 1.0, 1.0], "done": [False, True, True]}, columns={"reward": "r"})
+        >>> log
+        <Log: 3 steps in 2 episodes (2 terminated), observations of 2 numbers>
+        >>> print(*log.notes, sep="\\n")
+        Columns, by their names: observation is obs_0, obs_1; done is done; episode is episode.
+        done is the only end flag: taken for termination, not for a time limit.
+        """
+        source = Source(frame, columns, preset)
+        table = source.table(
+            discrete=discrete,
+            n_observations=n_observations,
+            time_limit=time_limit,
+            ends=ends,
+            memory=memory,
+            notes=source.mapped.notes,
+        )
+        return cls._of(check(table), source=source.name)
+
+    @classmethod
+    def from_minari(cls, dataset: Any) -> Log:
+        """A log from a data set of Minari; takes the extra ``minari``.
+
+        Parameters
+        ----------
+        dataset : minari.MinariDataset, or the name of one that is on this machine, or its folder
+            With observations that are arrays or discrete. Final observations are in it, so that no step is lost.
+        """
+        table, name = minari.table(dataset)
+        return cls._of(check(table), source=name)
+
+    @classmethod
     def _of(cls, checked: Checked, **others: Any) -> Log:
-        return cls(**{entry.name: getattr(checked, entry.name) for entry in fields(checked)}, **others)
+        names = {entry.name for entry in fields(cls)} & {entry.name for entry in fields(checked)}
+        return cls(**{name: getattr(checked, name) for name in names}, **others)
 
     # --- what is in it ----------------------------------------------------------------------------------------------
 
@@ -313,5 +383,5 @@ class Log:
 
 
 def _as_states(observations: FloatArray | IntArray) -> FloatArray:
-    states: FloatArray = observations.reshape(len(observations), -1).astype(np.float64, copy=False)
-    return states
+    rows = observations if observations.ndim == 2 else observations[:, None]
+    return rows.astype(np.float64, copy=False)

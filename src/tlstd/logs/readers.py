@@ -1,0 +1,276 @@
+"""Tables from files and frames, whole or in chunks, as arrays by column.
+
+Arrays, pandas frames and ``.npz`` files need no extra; polars reads the others.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.extras import needs
+from tlstd.logs.checking import name_rows
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".arrow": "ipc",
+    ".feather": "ipc",
+    ".ipc": "ipc",
+    ".npz": "npz",
+}
+"""What is read, by the ends of files' names."""
+
+Columns = dict[str, Any]
+"""Arrays by column, all of one length."""
+
+
+class Part:
+    """One file, or one table in memory: its columns' names, and its rows, whole or in chunks."""
+
+    def __init__(
+        self,
+        name: str,
+        columns: Sequence[str],
+        read: Callable[[Sequence[str]], Columns],
+        chunks: Callable[[Sequence[str], int], Iterator[Columns]] | None = None,
+    ) -> None:
+        self.name = name
+        self.columns = list(columns)
+        self.read = read
+        self._chunks = chunks
+
+    def chunks(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
+        """Some columns, in chunks of about ``rows`` rows."""
+        if self._chunks is not None:
+            yield from self._chunks(names, rows)
+            return
+        whole = self.read(names)
+        n = len(next(iter(whole.values())))
+        for start in range(0, n, rows):
+            yield {name: column[start : start + rows] for name, column in whole.items()}
+
+
+class Places:
+    """Names rows of several files: the first row of each file, and the file."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.names: list[str] = []
+
+    def add(self, first_row: int, name: str) -> None:
+        """A file begins at this row of all rows."""
+        self.starts.append(first_row)
+        self.names.append(name)
+
+    def __call__(self, rows: Sequence[int]) -> str:
+        """The files and the rows in them, both counted from 0."""
+        shown: dict[int, list[int]] = {}
+        for row in rows[:5]:
+            i = bisect_right(self.starts, row) - 1
+            shown.setdefault(i, []).append(row - self.starts[i])
+        parts = [(f"{self.names[i]}, " if self.names[i] else "") + name_rows(inside) for i, inside in shown.items()]
+        return "; ".join(parts) + (f", … ({len(rows):,} in all)" if len(rows) > 5 else "")
+
+
+def open_parts(source: Any) -> tuple[list[Part], str]:
+    """The parts of anything that holds a table, and what to call it; nothing but names of columns is read."""
+    kind = type(source).__module__.partition(".")[0]
+    if isinstance(source, Mapping):
+        return [_of_mapping(source, "")], "arrays"
+    if kind == "pandas":
+        return [_of_pandas(source)], "a pandas frame"
+    if kind == "polars":
+        return [_of_polars(source.lazy(), "")], "a polars frame"
+    if kind == "pyarrow":
+        with needs("polars"):
+            import polars as pl
+        frame: Any = pl.from_arrow(source)
+        return [_of_polars(frame.lazy(), "")], "an Arrow table"
+    paths = _paths(source)
+    name = str(paths[0]) if len(paths) == 1 else f"{len(paths):,} files"
+    return [_of_file(path) for path in paths], name
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def _paths(source: Any) -> list[Path]:
+    """Files by their names, folders and patterns, in natural order: 2 before 10."""
+    if isinstance(source, (str, Path)):
+        source = [source]
+    if not isinstance(source, Sequence) or not all(isinstance(item, (str, Path)) for item in source):
+        raise InvalidParameterError(
+            f"the log is {type(source).__name__}: pass a file, a folder, a pattern, a list of them, a frame, or a dict "
+            "of arrays"
+        )
+    if not source:
+        raise InvalidInputError("there are no files to read: the list is empty")
+    found: list[Path] = []
+    for item in source:
+        path = Path(item).expanduser()
+        if path.is_dir():
+            inside = [file for file in path.rglob("*") if _format(file) and file.is_file()]
+            if not inside:
+                raise InvalidInputError(f"the folder {path} has no file that ends with {', '.join(FORMATS)}")
+            found += sorted(inside, key=_natural)
+        elif path.is_file():
+            found.append(path)
+        else:
+            matching = sorted((Path(name) for name in glob.glob(str(path), recursive=True)), key=_natural)
+            if not matching:
+                raise InvalidInputError(f"there is no file {path}: check the name or the pattern")
+            found += matching
+    twice = next((path for i, path in enumerate(found) if path in found[:i]), None) if len(found) < 10_000 else None
+    if twice is not None:
+        raise InvalidInputError(f"{twice} is named twice: its steps would count twice")
+    for path in found:
+        if _format(path) is None:
+            remedy = "minari.load_dataset and Log.from_minari, or h5py and a dict of arrays"
+            raise InvalidInputError(
+                f"{path} ends with {path.suffix or 'nothing'}: {', '.join(FORMATS)} are read"
+                + (f"; for HDF5 use {remedy}" if path.suffix in (".hdf5", ".h5") else "")
+            )
+    return found
+
+
+def _format(path: Path) -> str | None:
+    name = path.name.lower().removesuffix(".gz") if path.name.lower().endswith(".csv.gz") else path.name.lower()
+    return FORMATS.get(Path(name).suffix)
+
+
+def _natural(path: Path) -> list[Any]:
+    return [(0, int(word), "") if word.isdigit() else (1, 0, word) for word in re.split(r"(\d+)", str(path)) if word]
+
+
+def _of_file(path: Path) -> Part:
+    kind = _format(path)
+    if kind == "npz":
+        with _readable(path):
+            archive = np.load(path, allow_pickle=False)
+            return _of_mapping({name: archive[name] for name in archive.files}, str(path))
+    with needs("polars"):
+        import polars as pl
+    with _readable(path):
+        if path.stat().st_size == 0:
+            raise InvalidInputError(f"{path} is empty: there is nothing to read")
+        if kind == "csv":
+            separator = "\t" if ".tsv" in path.suffixes else ","
+            frame = pl.scan_csv(path, separator=separator, infer_schema_length=10_000, glob=False)
+        elif kind == "parquet":
+            frame = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+        else:
+            frame = pl.scan_ipc(path, glob=False, hive_partitioning=False)
+        return _of_polars(frame, str(path))
+
+
+@contextmanager
+def _readable(path: Path | str) -> Iterator[None]:
+    """What cannot be read is said with the name of the file."""
+    try:
+        yield
+    except (InvalidInputError, ImportError, MemoryError):
+        raise
+    except Exception as error:  # whatever NumPy and polars raise at damaged files
+        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+        raise InvalidInputError(
+            f"{path or 'the frame'} cannot be read ({reason}): is it whole, and what its name says?"
+        ) from error
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+
+def _of_mapping(source: Mapping[Any, Any], name: str) -> Part:
+    columns = {str(key): value for key, value in source.items()}
+    return Part(name, list(columns), lambda names: {key: columns[key] for key in names})
+
+
+def _of_pandas(frame: Any) -> Part:
+    repeated = [str(name) for name in frame.columns[frame.columns.duplicated()]]
+    if repeated:
+        raise InvalidInputError(f"the frame has the column {repeated[0]} twice: give columns different names")
+    columns = {str(name): name for name in frame.columns}
+    return Part("", list(columns), lambda names: {name: _of_series(frame[columns[name]]) for name in names})
+
+
+def _of_series(series: Any) -> Any:
+    """A pandas column: numbers with missing ones as NaN, anything else as objects."""
+    missing = series.isna()
+    if getattr(series.dtype, "kind", "O") in "biuf":
+        return series.to_numpy(dtype=np.float64, na_value=np.nan) if missing.any() else series.to_numpy()
+    objects = np.empty(len(series), dtype=object)
+    objects[:] = [None if gone is True else value for value, gone in zip(series, missing.tolist(), strict=True)]
+    return objects
+
+
+def _of_polars(frame: pl.LazyFrame, name: str) -> Part:
+    with _readable(name):
+        columns = frame.collect_schema().names()
+
+    def read(names: Sequence[str]) -> Columns:
+        with _readable(name):
+            return _arrays(frame.select(names).collect(), name, 0)
+
+    def chunks(names: Sequence[str], rows: int) -> Iterator[Columns]:
+        with _readable(name):
+            batches = frame.select(names).collect_batches(chunk_size=rows, maintain_order=True)
+        start = 0
+        while True:
+            with _readable(name):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                arrays = _arrays(batch, name, start)
+            start += batch.height
+            if batch.height:
+                yield arrays
+
+    return Part(name, columns, read, chunks)
+
+
+def _arrays(frame: pl.DataFrame, name: str, start: int) -> Columns:
+    return {column.name: _of_column(column, name, start) for column in frame.get_columns()}
+
+
+def _of_column(column: pl.Series, name: str, start: int) -> Any:
+    """A polars column as an array; lists of equal length become rows."""
+    import polars as pl
+
+    dtype, where = column.dtype, f"{name}, row" if name else "row"
+    if isinstance(dtype, pl.List):
+        lengths = column.list.len().to_numpy()
+        odd = np.flatnonzero(~(lengths == lengths[0])) if len(lengths) else np.zeros(0)
+        if odd.size or (len(lengths) and np.isnan(lengths[0])):
+            row = int(odd[0]) if odd.size else 0
+            given = "missing" if np.isnan(lengths[row]) else f"{lengths[row]:.0f} values"
+            raise InvalidInputError(
+                f"{column.name} has {lengths[0]:.0f} values at first and {given} in {where} {start + row}: every row "
+                "needs as many"
+            )
+        inner = _of_column(column.explode(empty_as_null=False), name, start) if len(column) else np.zeros(0)
+        return inner.reshape(len(column), -1, *inner.shape[1:])
+    if isinstance(dtype, (pl.Struct, pl.Binary, pl.Object)):
+        raise InvalidInputError(
+            f"{column.name} has values of type {dtype} in {name or 'the frame'}: images and structures are not read; "
+            "encode them as numbers first"
+        )
+    if dtype.is_temporal():
+        column = column.to_physical()
+    elif isinstance(dtype, (pl.Categorical, pl.Enum)):
+        column = column.cast(pl.String)
+    array = column.to_numpy()
+    return array if array.flags.writeable or array.dtype.kind != "b" else array.copy()

@@ -1,0 +1,118 @@
+"""From files and frames to tables by what their columns are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tlstd.errors import InvalidInputError
+from tlstd.logs.checking import Table
+from tlstd.logs.columns import Names, find
+from tlstd.logs.readers import Columns, Part, Places, open_parts
+
+
+class Source:
+    """A log that can be read: its parts, and which of their columns is what.
+
+    Parameters
+    ----------
+    source : file, folder, pattern, list of these, frame, or dict of arrays
+    columns : dict from what a column is to its name, optional
+    preset : str, optional
+    """
+
+    def __init__(self, source: Any, columns: Mapping[str, Names] | None, preset: str | None) -> None:
+        self.parts, self.name = open_parts(source)
+        self.mapped = find(self.parts[0].columns, columns, preset, self._called(self.parts[0]))
+        needed = set(self.names)
+        for part in self.parts[1:]:
+            absent = sorted(needed - set(part.columns))
+            if absent:
+                raise InvalidInputError(
+                    f"{part.name} has no column {', '.join(absent)}, which {self.parts[0].name} has: all files of a "
+                    "log have the same columns"
+                )
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that are read."""
+        return list(dict.fromkeys(name for group in self.mapped.columns.values() for name in group))
+
+    def _called(self, part: Part) -> str:
+        return part.name or "the table"
+
+    def table(self, **options: Any) -> Table:
+        """Everything, in memory."""
+        places, read = Places(), []
+        start = 0
+        for part in self.parts:
+            places.add(start, part.name)
+            read.append(part.read(self.names))
+            start += _height(read[-1])
+        return self.made(read, places, **options)
+
+    def chunks(self, rows: int, places: Places) -> Iterator[Columns]:
+        """The columns in chunks; ``places`` learns where files begin."""
+        start = 0
+        for part in self.parts:
+            places.add(start, part.name)
+            for chunk in part.chunks(self.names, rows):
+                start += _height(chunk)
+                yield chunk
+
+    def made(self, read: Sequence[Columns], places: Places, first_row: int = 0, **options: Any) -> Table:
+        """A table of chunks that follow one another, the first of which begins at ``first_row`` of all rows."""
+        roles: dict[str, Any] = {}
+        for role, group in self.mapped.columns.items():
+            parts = [_together([chunk[name] for name in group], group, role) for chunk in read]
+            roles[role] = parts[0] if len(parts) == 1 else _joined(parts, group)
+        if "log_probability" in roles:
+            logarithms = np.asarray(roles.pop("log_probability"), dtype=np.float64)
+            with np.errstate(over="ignore"):
+                roles["probability"] = np.exp(logarithms)
+        n = sum(map(_height, read))
+        files = None
+        if len(places.starts) > 1:
+            files = np.searchsorted(places.starts, np.arange(first_row, first_row + n), side="right") - 1
+        group = self.mapped.columns["observation"]
+        return Table(
+            **roles,
+            columns=group if len(group) > 1 else None,
+            names={role: _named(names) for role, names in self.mapped.columns.items()},
+            where=lambda rows: places([first_row + row for row in rows]),
+            files=files,
+            **options,
+        )
+
+
+def _named(group: Sequence[str]) -> str:
+    return group[0] if len(group) == 1 else f"{group[0]}…{group[-1]}"
+
+
+def _height(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
+
+
+def _together(arrays: Sequence[Any], names: Sequence[str], role: str) -> Any:
+    """Columns of numbers side by side."""
+    if len(arrays) == 1:
+        return arrays[0]
+    columns = [np.asarray(array) for array in arrays]
+    for name, column in zip(names, columns, strict=True):
+        if column.ndim != 1 or column.dtype.kind not in "fiub":
+            first = column.ravel()[0] if column.size else None
+            raise InvalidInputError(f"{name} has values like {first!r}: the {role} is made of columns of numbers")
+    return np.stack([column.astype(np.float64, copy=False) for column in columns], axis=1)
+
+
+def _joined(parts: Sequence[Any], names: Sequence[str]) -> Any:
+    arrays = [np.asarray(part) for part in parts]
+    shapes = {array.shape[1:] for array in arrays}
+    if len(shapes) > 1:
+        raise InvalidInputError(
+            f"{_named(names)} has rows of shapes {' and '.join(map(str, sorted(shapes)))} in different files: all need "
+            "the same"
+        )
+    return np.concatenate(arrays)
