@@ -13,9 +13,11 @@ ROOT = Path(__file__).parents[1]
 BLOCKED = """
 import sys
 
+EXTRAS = {"gymnasium", "matplotlib", "minari", "polars", "rich", "typer", "distributed", "tlstd_lab"}
+
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"gymnasium", "matplotlib", "polars", "rich", "typer", "distributed", "tlstd_lab"}:
+        if name.partition(".")[0] in EXTRAS:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())
@@ -32,9 +34,19 @@ for model in (LSTD(9, lambda_=0.5), TD(9, step_size=0.1, lambda_=0.5), TLSTD(9, 
 """
 
 
+LOG = """
+from tlstd import Log
+log = Log.from_frame({"obs": np.arange(9.0), "reward": np.ones(9), "terminated": [0, 0, 1] * 3})
+assert len(log.transitions(None, 0.9)) == 9
+"""
+
 MISSING = {
     "import tlstd.envs": "gymnasium is not installed: pip install 'tlstd[gymnasium]'",
     "from tlstd.streams import from_gymnasium as f; f(0, 0, 0, n_steps=1, gamma=1)": "tlstd[gymnasium]",
+    "from tlstd import Log; Log.from_minari('a/b-v0')": "minari is not installed: pip install 'tlstd[minari]'",
+    "import tempfile as t; f = t.NamedTemporaryFile(suffix='.csv'); from tlstd import Log; Log.from_frame(f.name)": (
+        "polars is not installed: pip install 'tlstd[logs]'"
+    ),
     "from tlstd.domains.mountain_car import MountainCar as M; M().draw([-0.5, 0.0])": "tlstd[cli]",
     "from tlstd.diagnostics import picard, plot_picard; plot_picard(picard([[1.0, 0.0], [0.0, 1.0]], [1.0, 2.0]))": (
         "matplotlib is not installed: pip install 'tlstd[cli]'"
@@ -57,7 +69,7 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_estimators_need_no_extra_and_what_is_missing_is_named() -> None:
-    result = run(LEARN + ATTEMPT, *MISSING)
+    result = run(LEARN + LOG + ATTEMPT, *MISSING)
     assert result.returncode == 0, result.stderr
     for line, message in zip(result.stdout.splitlines(), MISSING.values(), strict=True):
         assert message in line
@@ -88,7 +100,7 @@ def test_built_and_installed_elsewhere(kind: str, tmp_path: Path) -> None:
     call(binaries / "pip", "install", "--quiet", built)
     installed = {line.split()[0] for line in call(binaries / "pip", "list").splitlines()[2:]}
     assert {"tlstd", "numpy", "scipy", "numba", "threadpoolctl"} <= installed
-    assert not {"gymnasium", "matplotlib", "polars", "rich", "typer", "tlstd-lab"} & installed
+    assert not {"gymnasium", "matplotlib", "minari", "polars", "rich", "typer", "tlstd-lab"} & installed
     call(binaries / "python", "-c", LEARN)
     assert "pip install 'tlstd[cli]'" in call(binaries / "tlstd", "demo", code=1)
     call(binaries / "pip", "install", "--quiet", f"{built}[cli]")

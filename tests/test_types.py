@@ -586,6 +586,55 @@ class TestTransitions:
             assert_array_equal(to_dense(part.X), np.array([dense(t.x) for t in listed[key]]).reshape(-1, 4))
             part.check()
 
+    @pytest.mark.parametrize("sparse", [False, True])
+    @pytest.mark.parametrize("own_next", [False, True])
+    def test_concatenated_pieces_are_the_whole(self, sparse: bool, own_next: bool) -> None:
+        steps = random_transitions(np.random.default_rng(2), n_features=4, n_steps=20, sparse=sparse, off_policy=True)
+        if not own_next:
+            n = len(steps)
+            both = sp.vstack([steps.X, steps.X_next]) if sparse else np.concatenate([steps.X, steps.X_next])
+            names = ("discounts", "trace_discounts", "rhos")
+            others = {name: getattr(steps, name) for name in names}
+            steps = Transitions.from_rows(both, np.arange(n), steps.rewards, np.arange(n, 2 * n), **others)
+        whole = Transitions.concatenate(iter([steps[:7], steps[7:7], steps[7:]]))
+        assert len(whole) == 20
+        for s, t in zip(whole, steps, strict=True):
+            assert_same_step(s, t)
+
+    def test_pieces_that_do_not_fit(self) -> None:
+        steps = random_transitions(np.random.default_rng(2), n_features=4, n_steps=20)
+        wider = random_transitions(np.random.default_rng(2), n_features=5, n_steps=20)
+        with pytest.raises(
+            InvalidInputError, match=r"piece 1 is Transitions\(20 steps, 5 .* after Transitions\(20 steps, 4"
+        ):
+            Transitions.concatenate([steps, wider])
+        with pytest.raises(InvalidInputError, match="piece 1 is ndarray: pass Transitions"):
+            Transitions.concatenate([steps, np.eye(3)])  # type: ignore[list-item]
+        with pytest.raises(InvalidInputError, match="there are no pieces"):
+            Transitions.concatenate([])
+
+    def test_a_piece_that_continues(self) -> None:
+        rng = np.random.default_rng(0)
+        X, ends = rng.normal(size=(9, 2)), np.array([0, 0, 1, 0, 0, 0, 1, 0])
+        flags = {"terminated": ends, "truncated": np.zeros(8, dtype=int)}
+
+        def made(rows: slice, gamma: Any, **options: Any) -> Transitions:
+            some: dict[str, Any] = {name: flag[rows] for name, flag in flags.items()}
+            return Transitions.from_arrays(X[:-1][rows], ends[rows], X[1:][rows], **some, gamma=gamma, **options)
+
+        whole = made(slice(0, 8), 0.9)
+        for cut in range(1, 8):
+            inside = not ends[cut - 1]
+            pieces = [made(slice(0, cut), 0.9), made(slice(cut, 8), 0.9, continues=bool(inside))]
+            for s, t in zip(Transitions.concatenate(pieces), whole, strict=True):
+                assert_same_step(s, t)
+        gammas = np.linspace(0.1, 0.8, 8)
+        assert made(slice(2, 8), gammas[2:], continues=0.2).trace_discounts[0] == 0.2
+        with pytest.raises(InvalidInputError, match="continues is True, but each step has its own gamma"):
+            made(slice(2, 8), gammas[2:], continues=True)
+        with pytest.raises(InvalidInputError, match=r"continues is 1\.5: discounts lie in"):
+            made(slice(2, 8), 0.9, continues=1.5)
+
     def test_slices_are_views(self) -> None:
         steps = random_transitions(np.random.default_rng(2), n_features=4, n_steps=20)
         part = steps[5:15][::2]
@@ -602,7 +651,7 @@ class TestTransitions:
 
     def test_a_trajectory_is_stored_once(self) -> None:
         trajectory = np.random.default_rng(0).standard_normal((1001, 50))
-        flags = {"terminated": np.zeros(1000, dtype=bool), "truncated": np.zeros(1000, dtype=bool)}
+        flags: dict[str, Any] = {"terminated": np.zeros(1000, dtype=bool), "truncated": np.zeros(1000, dtype=bool)}
         views = Transitions.from_arrays(trajectory[:-1], np.zeros(1000), trajectory[1:], **flags, gamma=0.9)
         assert np.shares_memory(views.store, trajectory)
         assert np.shares_memory(views.next_store, trajectory)

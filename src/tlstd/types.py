@@ -426,7 +426,7 @@ class Transitions:
         truncated: ArrayLike,
         gamma: float | ArrayLike,
         rhos: ArrayLike | None = None,
-        continues: bool | float = False,
+        continues: bool | ArrayLike = False,
     ) -> Transitions:
         """Transitions of consecutive steps, as logged: the flags become the two discounts.
 

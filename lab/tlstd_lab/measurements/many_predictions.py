@@ -30,7 +30,11 @@ MODELS: dict[str, Callable[[int, int], LinearEstimator]] = {
 
 
 def seconds(model: LinearEstimator, stream: Transitions) -> float:
-    return timed(lambda: (model.update_many(stream), model.sparse_weights))[0]
+    def learn_and_read() -> object:
+        model.update_many(stream)
+        return model.sparse_weights
+
+    return timed(learn_and_read)[0]
 
 
 def streams(features: TileCoder | RBF) -> dict[int, Transitions]:

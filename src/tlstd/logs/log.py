@@ -49,9 +49,9 @@ class Log:
     array([0.9, 0.9, 0. , 0.9])
     """
 
-    observations: FloatArray | IntArray
+    observations: NDArray[Any]
     """(N, D) numbers, or (N,) integers in [0, ``n_observations``) where ``discrete``."""
-    actions: IntArray | FloatArray | None
+    actions: NDArray[Any] | None
     """(N,) integers, (N, A) numbers, or None."""
     rewards: FloatArray
     """(N,)."""
@@ -59,7 +59,7 @@ class Log:
     """(N,): the episode ended with this step. Only the last step of an episode has this flag or the next one."""
     truncated: BoolArray
     """(N,): the episode was cut off after this step, by a time limit, a gap or the end of the data."""
-    final: FloatArray | IntArray
+    final: NDArray[Any]
     """(E, D) or (E,): the observation after the last step of each episode; 0 where it is not known."""
     has_final: BoolArray
     """(E,): whether that observation is known."""
@@ -67,7 +67,7 @@ class Log:
     """(E + 1,): the row in which each episode begins, and N."""
     ids: list[Any]
     """(E,): the episodes' names in the log; numbers from 0 if it has none."""
-    probabilities: FloatArray | None
+    probabilities: NDArray[Any] | None
     """(N,): of the logged actions under the policy that acted (densities, if actions are continuous), or None."""
     begins: BoolArray
     """(E,): whether the first row is where an episode began, and not what followed a gap or a missing beginning."""
@@ -257,7 +257,7 @@ class Log:
         return self.episodes[:-1][self.begins]
 
     @property
-    def starts(self) -> dict[str, IntArray]:
+    def starts(self) -> dict[str, NDArray[Any]]:
         """Sets of rows, by name, of which the mean value is "the value of the policy".
 
         The start states. In a log without ends there are none to speak of, and two sets say so: all states, and the
