@@ -126,6 +126,15 @@ def test_one_store_stays_one(clone: Callable[[Any], Any], sparse: bool) -> None:
     assert twin.store is twin.next_store
 
 
+@clones
+def test_actions_are_copied_too(clone: Callable[[Any], Any]) -> None:
+    discounts: dict[str, Any] = {"discounts": [0.9, 0.9], "trace_discounts": [0.0, 0.9]}
+    steps = Transitions.from_rows(np.eye(3), [0, 1], [1.0, 2.0], [1, 2], **discounts, actions=np.array([3, 1]))
+    twin = clone(steps)
+    assert twin.actions.tolist() == [3, 1]
+    assert clone(steps[1:]).actions.tolist() == [1]
+
+
 def test_a_deep_copy_is_apart_from_the_original() -> None:
     steps = random_transitions(np.random.default_rng(0), n_features=3, n_steps=8)
     for twin in (copy.deepcopy(steps), _pickled(steps)):
@@ -199,6 +208,8 @@ def test_a_tampered_transition_is_refused(changes: dict[str, Any]) -> None:
         {"store": np.eye(3)},
         {"store": sp.csr_array(([1.0], ([0], [1])), shape=(2, 9))},
         {"next_store": None},
+        {"actions": np.zeros(3)},
+        {"actions": np.array(["left", "right"])},
     ],
     ids=str,
 )
@@ -218,7 +229,7 @@ def test_a_tampered_sparse_store_is_refused() -> None:
         pickle.loads(_tampered(steps, store=broken))
 
 
-@pytest.mark.parametrize("state", [None, (), (1, 2), {"indices": [0]}, 3, [[0], [1.0], 2, 4, 5, 6, 7, 8, 9, 10]])
+@pytest.mark.parametrize("state", [None, (), (1, 2), {"indices": [0]}, 3, [[0], [1.0], 2, 4, 5, 6, 7, 8, 9, 10, 11]])
 def test_a_state_of_another_kind_is_refused(state: Any) -> None:
     kinds: tuple[Any, ...] = (SparseVector, Transition, Transitions)
     for kind in kinds:

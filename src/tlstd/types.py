@@ -318,7 +318,7 @@ class TransitionBuilder:
         return transition
 
 
-_COLUMNS = ("store", "rows", "rewards", "next_store", "next_rows", "discounts", "trace_discounts", "rhos")
+_COLUMNS = ("store", "rows", "rewards", "next_store", "next_rows", "discounts", "trace_discounts", "rhos", "actions")
 
 
 class Transitions:
@@ -336,6 +336,12 @@ class Transitions:
     rhos : (N,) >= 0, optional
         Importance ratios; all one if left out.
 
+    Attributes
+    ----------
+    actions : (N,) or (N, A), or None
+        What was done, where it is known (:func:`tlstd.streams.record`, :func:`tlstd.streams.from_gymnasium`). No
+        estimator uses it.
+
     Example
     -------
     >>> steps = Transitions.from_arrays(
@@ -348,6 +354,7 @@ class Transitions:
     """
 
     __slots__ = (
+        "actions",
         "discounts",
         "n_features",
         "n_targets",
@@ -368,6 +375,7 @@ class Transitions:
     discounts: FloatArray
     trace_discounts: FloatArray
     rhos: FloatArray
+    actions: NDArray[Any] | None
     n_features: int
     n_targets: int
 
@@ -398,6 +406,7 @@ class Transitions:
         discounts: ArrayLike,
         trace_discounts: ArrayLike,
         rhos: ArrayLike | None = None,
+        actions: ArrayLike | None = None,
     ) -> Transitions:
         """Transitions between rows of one feature matrix: from ``store[rows[t]]`` to ``store[next_rows[t]]``."""
         self = cls.__new__(cls)
@@ -412,6 +421,7 @@ class Transitions:
             discounts,
             trace_discounts,
             rhos,
+            actions,
         )
         return self
 
@@ -537,12 +547,14 @@ class Transitions:
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("rewards", "discounts", "trace_discounts", "rhos")
         }
+        actions = [part.actions for part in parts if part.actions is not None]
         return cls.from_rows(
             _stacked(stores),
             np.concatenate(rows),
             columns.pop("rewards"),
             np.concatenate(next_rows),
             **columns,
+            actions=None if len(actions) < len(parts) else np.concatenate(actions),
         )
 
     def _fill(
@@ -555,6 +567,7 @@ class Transitions:
         discounts: ArrayLike,
         trace_discounts: ArrayLike,
         rhos: ArrayLike | None,
+        actions: ArrayLike | None = None,
     ) -> None:
         n = rows.size
         columns: dict[str, FloatArray] = {
@@ -574,6 +587,12 @@ class Transitions:
         self.next_rows, self.rewards = next_rows, columns["rewards"]
         self.discounts, self.trace_discounts = columns["discounts"], columns["trace_discounts"]
         self.rhos = columns["rhos"]
+        self.actions = None if actions is None else as_array(actions, "actions")
+        if self.actions is not None and (self.actions.shape[:1] != (n,) or self.actions.dtype.kind not in "iufb"):
+            raise InvalidInputError(
+                f"actions have shape {self.actions.shape} and type {self.actions.dtype}: pass numbers, one or one row "
+                f"for each of {n} transitions"
+            )
         self.n_features = int(store.shape[1])
         self.n_targets = 1 if self.rewards.ndim == 1 else self.rewards.shape[1]
         self._check_ranges()  # all else has been checked on its way here
@@ -624,6 +643,7 @@ class Transitions:
                 setattr(part, name, getattr(self, name))
             for name in ("rows", "next_rows", "rewards", "discounts", "trace_discounts", "rhos"):
                 setattr(part, name, getattr(self, name)[key])
+            part.actions = None if self.actions is None else self.actions[key]
             return part
         i = range(len(self))[key]
         reward = self.rewards[i]
@@ -645,14 +665,14 @@ class Transitions:
 
     def __setstate__(self, state: object) -> None:
         *values, writeable = _parts(state, len(_COLUMNS) + 1)
-        given_store, rows, rewards, given_next_store, next_rows, discounts, trace_discounts, rhos = values
+        given_store, rows, rewards, given_next_store, next_rows, discounts, trace_discounts, rhos, actions = values
         store = as_matrix(given_store, "store")
         next_store = store if given_next_store is given_store else as_matrix(given_next_store, "next_store")
         if store.shape[1] != next_store.shape[1]:
             raise InvalidInputError(f"store has {store.shape[1]} features and next_store {next_store.shape[1]}")
         rows = as_indices(rows, store.shape[0], "rows")
         next_rows = as_indices(next_rows, next_store.shape[0], "next_rows")
-        self._fill(store, rows, rewards, next_store, next_rows, discounts, trace_discounts, rhos)
+        self._fill(store, rows, rewards, next_store, next_rows, discounts, trace_discounts, rhos, actions)
         for name, may_change in zip(_COLUMNS, _parts(writeable, len(_COLUMNS)), strict=True):
             arrays = _arrays(getattr(self, name))
             for part, changeable in zip(arrays, _parts(may_change, len(arrays)), strict=True):
@@ -729,8 +749,10 @@ def _parts(state: object, n: int) -> Sequence[Any]:
     return state
 
 
-def _arrays(value: FloatArray | IntArray | sp.csr_array) -> tuple[Any, ...]:
+def _arrays(value: NDArray[Any] | sp.csr_array | None) -> tuple[Any, ...]:
     """The arrays that a column or a store consists of."""
+    if value is None:
+        return ()
     return (value,) if isinstance(value, np.ndarray) else (value.data, value.indices, value.indptr)
 
 

@@ -17,7 +17,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from gymnasium.wrappers import Autoreset, FlattenObservation, TimeLimit, TransformObservation
 from numpy.testing import assert_allclose, assert_array_equal
 
-from tlstd import LSTD, TileCoder, Transition, TransitionBuilder, Transitions
+from tlstd import LSTD, Columns, TileCoder, Transition, TransitionBuilder, Transitions
 from tlstd.domains import DOMAINS
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.envs import ENVIRONMENTS
@@ -729,3 +729,35 @@ class TestEnvironmentsThatDoWrong:
 
         with pytest.raises(InvalidInputError, match=r"the reward is .*: it has to be one number"):
             from_gymnasium(Odd(), idle, Same(), n_steps=5, gamma=GAMMA)
+
+
+def test_actions_are_kept() -> None:
+    env = gymnasium.make("CartPole-v1")
+    coder = TileCoder([-3.0] * 4, [3.0] * 4, tiles=2, tilings=1)
+    taken: list[int] = []
+
+    def policy(observation: Any) -> int:
+        taken.append(len(taken) % 2)
+        return taken[-1]
+
+    steps = from_gymnasium(env, policy, coder, n_steps=30, gamma=0.9, seed=0)
+    assert steps.actions is not None
+    assert steps.actions.tolist() == taken
+    assert steps[3:9].actions.tolist() == taken[3:9]  # type: ignore[union-attr]
+    envs = gymnasium.make_vec("CartPole-v1", num_envs=3)
+    many = from_gymnasium(envs, lambda seen: np.arange(3) % 2, coder, n_steps=30, gamma=0.9, seed=0)
+    assert many.actions is not None
+    assert [int(a) for a in many.actions] == [0] * 10 + [1] * 10 + [0] * 10
+
+
+def test_actions_that_share_an_array_are_copied() -> None:
+    env = gymnasium.make("Pendulum-v1")
+    buffer = np.zeros(1, dtype=np.float32)
+
+    def policy(observation: Any) -> Any:
+        buffer[0] += 0.01
+        return buffer
+
+    steps = from_gymnasium(env, policy, Columns(3), n_steps=5, gamma=0.9, seed=0)
+    assert steps.actions is not None
+    np.testing.assert_allclose(steps.actions[:, 0], 0.01 * np.arange(1, 6), rtol=1e-5)

@@ -23,6 +23,7 @@ def part(transitions: Transitions, chosen: BoolArray, cut: BoolArray) -> Transit
     chosen_part.trace_discounts = np.where(cut, 0.0, chosen_part.trace_discounts)
     for name in ("rows", "next_rows", "rewards", "discounts", "trace_discounts", "rhos"):
         setattr(chosen_part, name, getattr(chosen_part, name)[chosen])
+    chosen_part.actions = None  # estimators do not look at them
     return chosen_part
 
 

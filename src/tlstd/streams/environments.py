@@ -65,7 +65,7 @@ def from_gymnasium(
     Returns
     -------
     Transitions
-        Each observation is encoded and its features are stored once.
+        Each observation is encoded and its features are stored once; ``actions`` are kept if they are numbers.
 
     Notes
     -----
@@ -126,6 +126,9 @@ class _Log:
         self.observations = array("d")
         self.rewards = array("d")
         self.rhos = array("d")
+        self.actions: array[float] | None = array("d")  # None if they are not numbers of one shape
+        self.action_shape: tuple[int, ...] = ()
+        self.whole = True  # all actions are integers
         self.terminated = bytearray()
         self.ends = bytearray()
         self._inside = False
@@ -136,14 +139,26 @@ class _Log:
             self._see(observation)
             self._inside = True
 
-    def step(self, observation: Any, reward: Any, terminated: bool, truncated: bool, rho: float) -> None:
-        """A step led to ``observation``."""
+    def step(self, action: Any, observation: Any, reward: Any, terminated: bool, truncated: bool, rho: float) -> None:
+        """The action led to ``observation``."""
+        self._keep(action)
         self._see(observation)
         self.rewards.append(_number(reward, "the reward"))
         self.rhos.append(rho)
         self.terminated.append(terminated)
         self.ends.append(terminated or truncated)
         self._inside = not self.ends[-1]
+
+    def _keep(self, action: Any) -> None:
+        if self.actions is None:
+            return
+        if isinstance(action, int) and not self.action_shape:  # what it mostly is
+            self.actions.append(action)
+        elif action is None or (self.actions and action.shape != self.action_shape):
+            self.actions = None
+        else:
+            self.action_shape, self.whole = action.shape, self.whole and action.dtype.kind != "f"
+            self.actions.frombytes(action.astype(np.float64).tobytes())
 
     def _see(self, observation: Any) -> None:
         flat = _flat(observation)
@@ -184,13 +199,14 @@ def _from_one(
             observation, _ = _parts(env.reset(), 2, "reset()")
         log.begin(observation)  # before others see it: they may change it
         action = policy(observation)
+        taken = _numbers(action)  # before others see it
         rho = 1.0 if ratio is None else as_ratio(_number(ratio(observation, action), "the importance ratio"))
         observation, reward, *flags, _ = _step(env, action)
         terminated, truncated = (
             as_flag(flag, f"{name} of the environment")
             for flag, name in zip(flags, ("terminated", "truncated"), strict=True)
         )
-        log.step(observation, reward, terminated, truncated, rho)
+        log.step(taken, observation, reward, terminated, truncated, rho)
         ended = terminated or truncated
     return log
 
@@ -216,6 +232,7 @@ def _from_many(
         for i in recorded:
             logs[i].begin(observations[i])
         actions = policy(observations)
+        taken = _numbers(actions)
         rhos = np.ones(n) if ratio is None else _ratios(ratio(observations, actions), steps)
         observations, rewards, *flags, infos = _step(env, actions)
         terminated, truncated = (
@@ -230,7 +247,9 @@ def _from_many(
             )
         for i in recorded:
             after = _final(infos, i) if mode == "SameStep" and ended[i] else observations[i]
-            logs[i].step(after, rewards[i], bool(terminated[i]), bool(truncated[i]), rhos[i])
+            logs[i].step(
+                None if taken is None else taken[i], after, rewards[i], bool(terminated[i]), bool(truncated[i]), rhos[i]
+            )
         count += len(recorded)
     return [log for log in logs if log.rewards]
 
@@ -256,7 +275,16 @@ def _join(logs: list[_Log], features: FeatureMap, gamma: float) -> Transitions:
         discounts=np.where(terminated, 0.0, gamma),
         trace_discounts=trace_discounts(ends, gamma),
         rhos=rhos,
+        actions=_actions(logs),
     )
+
+
+def _actions(logs: list[_Log]) -> NDArray[Any] | None:
+    kept = [log.actions for log in logs if log.actions is not None]
+    if len(kept) < len(logs) or len({log.action_shape for log in logs}) > 1:
+        return None
+    joined = np.concatenate([np.frombuffer(actions) for actions in kept]).reshape(-1, *logs[0].action_shape)
+    return joined.astype(np.int64) if all(log.whole for log in logs) else joined
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
@@ -360,6 +388,17 @@ def _number(value: Any, what: str) -> float:
     if number.size != 1:
         raise InvalidInputError(f"{what} is {value!r}: it has to be one number")
     return float(number.item())
+
+
+def _numbers(action: Any) -> Any:
+    """A copy of an action or of the actions of all sub-environments; None if it is not made of numbers."""
+    if isinstance(action, int):  # what it mostly is
+        return action
+    try:
+        numbers = np.array(action)
+    except Exception:  # a dictionary, a tuple of different things
+        return None
+    return numbers if numbers.dtype.kind in "iufb" else None
 
 
 def _flat(observation: Any) -> FloatArray:

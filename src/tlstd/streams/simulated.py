@@ -55,8 +55,8 @@ def record(
 ) -> Transitions:
     """Record exactly ``n_steps`` transitions, ready for ``update_many``.
 
-    Every state is encoded once and its features are stored once. Truncated episodes (by a cap, or the last one by the
-    length) bootstrap; terminated ones do not.
+    Every state is encoded once and its features are stored once; ``actions`` are kept. Truncated episodes (by a cap,
+    or the last one by the length) bootstrap; terminated ones do not.
 
     Parameters
     ----------
@@ -116,6 +116,7 @@ def encode(path: Trajectory, features: FeatureMap, domain: Domain, *, gamma: flo
         discounts=np.where(path.terminated, 0.0, discount),
         trace_discounts=trace_discounts(path.terminated | path.truncated, discount),
         rhos=path.rhos,
+        actions=path.actions,
     )
 
 

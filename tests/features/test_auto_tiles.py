@@ -1,0 +1,97 @@
+"""Tiles from data: scales, tiles and indices by hand, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tlstd import AutoTiles, TileCoder
+from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.features import auto_tiles
+
+
+def test_indices_by_hand() -> None:
+    """Two columns of 2 and 3 tiles, one tiling: 2 + 3 + 6 tiles and the bias."""
+    tiles = AutoTiles([[[0.0, 0.0], [10.0, 1.0]], [[0.0, 0.0], [1.0, 0.5], [9.0, 1.0]]], tiles=[2, 3], tilings=1)
+    assert (tiles.n_features, tiles.n_active) == (12, 4)
+    # 10 is at 1, tile 1 of 2; 5 is at 0.75, which times 2 is 1.5: tile 1 of 3; of the pair 1·3 + 1
+    assert tiles.indices([[10.0, 5.0]]).tolist() == [[1, 2 + 1, 5 + 4, 11]]
+    assert tiles.indices([[9.0, -3.0]]).tolist() == [[0, 2, 5, 11]]
+
+
+def test_on_a_plain_scale_they_are_those_of_the_tile_coder() -> None:
+    states = np.random.default_rng(0).random((50, 2))
+    plain = [[0.0, 0.0], [1.0, 1.0]]
+    mine = AutoTiles([plain, plain], tiles=[5, 7], tilings=3).indices(states)
+    coder = TileCoder([0, 0], [1, 1], tiles=(5, 7), tilings=3)
+    assert_array_equal(mine[:, 6:9] - 3 * 12, coder.indices(states))
+
+
+def test_scales_are_between_rank_and_position() -> None:
+    column = np.concatenate([np.linspace(0.0, 1.0, 901), np.linspace(9.0, 10.0, 100)])  # few far away
+    (scale,) = AutoTiles.fit(column[:, None]).scales
+    places = np.interp([0.0, 0.5, 1.0, 9.5, 10.0], scale[:, 0], scale[:, 1])
+    low, high = np.quantile(column, [0.01, 0.99])
+    expected = 0.5 * (
+        np.array([0.0, 0.45, 0.9, 0.95, 1.0]) + np.clip((np.array([0, 0.5, 1, 9.5, 10]) - low) / (high - low), 0, 1)
+    )
+    assert_allclose(places, expected, atol=0.02)
+
+
+def test_few_values_have_a_tile_each() -> None:
+    flags = np.random.default_rng(1).integers(0, 3, 200)
+    values = np.array([-5.0, 0.1, 70.0])
+    tiles = AutoTiles.fit(values[flags][:, None])
+    X = tiles.encode_many(values[:, None]).toarray()
+    assert (np.full((3, 3), 1.0) + tiles.tilings * np.eye(3) == X @ X.T).all()  # they share nothing but the bias
+
+
+def test_constant_columns_are_left_out() -> None:
+    rng = np.random.default_rng(2)
+    column = rng.standard_normal((300, 1))
+    with_constant = AutoTiles.fit(np.hstack([column, np.full((300, 1), 7.0)]))
+    assert with_constant.n_features == AutoTiles.fit(column).n_features
+    assert AutoTiles.fit(np.ones((4, 2))).encode([0.0, 0.0]).indices.tolist() == [0]
+
+
+def test_it_is_a_function_of_the_observations() -> None:
+    seen = np.random.default_rng(3).standard_normal((500, 3))
+    a, b = AutoTiles.fit(seen), AutoTiles.fit(seen.copy())
+    assert_array_equal(a.indices(seen), b.indices(seen))
+
+
+@pytest.mark.parametrize(("n_columns", "n_active"), [(1, 8), (2, 24), (4, 30), (16, 136), (20, 39)])
+def test_number_of_active_features(n_columns: int, n_active: int) -> None:
+    tiles = AutoTiles.fit(np.random.default_rng(4).random((100, n_columns)))
+    assert tiles.n_active == n_active + 1
+
+
+def test_many_tiles_are_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_tiles, "HASHED", 200)
+    seen = np.random.default_rng(5).random((1000, 4))
+    tiles = AutoTiles.fit(seen)
+    assert (tiles.hash_size, tiles.n_features) == (200, 201)
+    X = tiles.encode_many(seen)
+    assert_allclose(X.sum(axis=1), tiles.n_active)
+    assert (X[:, [200]].toarray() == 1.0).all()
+    assert np.unique(X.indices).size > 190
+
+
+@pytest.mark.parametrize(
+    ("observations", "message"),
+    [(np.zeros(3), "shape"), (np.zeros((0, 2)), "at least one"), ([[1.0], [np.inf]], "observation 1 is")],
+)
+def test_observations_that_cannot_be_used(observations: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        AutoTiles.fit(observations)
+
+
+@pytest.mark.parametrize("scale", [[[0.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [1.0, 2.0]], [[0.0, np.nan]], [1.0, 2.0]])
+def test_scales_that_cannot_be_used(scale: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=r"scales\[0\]"):
+        AutoTiles([scale], tiles=[3], tilings=1)
+    with pytest.raises(InvalidParameterError, match="one for each column"):
+        AutoTiles([[[0.0, 0.0]]], tiles=[3, 3], tilings=1)
