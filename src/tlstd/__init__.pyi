@@ -13,6 +13,7 @@ from tlstd.errors import ReadOnlyError as ReadOnlyError
 from tlstd.errors import StateError as StateError
 from tlstd.errors import TlstdError as TlstdError
 from tlstd.estimators import *
+from tlstd.evaluation.evaluate import evaluate as evaluate
 from tlstd.features import *
 from tlstd.logs.log import Log as Log
 from tlstd.state import load as load

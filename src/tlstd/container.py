@@ -350,6 +350,13 @@ class Saved:
         """The values of a nested state."""
         return Saved(self._values, f"{self._prefix}{name}.")
 
+    def apart(self, name: str) -> Saved:
+        """The values of a nested state, taken out of these: they finish by themselves."""
+        start = f"{self._prefix}{name}."
+        return Saved(
+            {key.removeprefix(start): self._values.pop(key) for key in list(self._values) if key.startswith(start)}
+        )
+
     def has(self, name: str) -> bool:
         """Whether there is a value of this name, not yet taken."""
         return self._prefix + name in self._values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from tlstd import container
 from tlstd.errors import StateError
@@ -42,3 +43,17 @@ def _class_named(name: str, known: Mapping[str, type[LinearEstimator]]) -> type[
     if name not in known:
         raise StateError(f"its class {name[:40]!r} is none of the library: name it in classes=[...]")
     return known[name]
+
+
+def packed(model: LinearEstimator) -> tuple[dict[str, Any], container.State]:
+    """A model as a part of another file: what JSON can hold of it, and its state; for :func:`unpacked`."""
+    return model._packed()
+
+
+def unpacked(described: Any, saved: container.Saved, classes: Iterable[type[LinearEstimator]] = ()) -> LinearEstimator:
+    """The model of :func:`packed`; ``saved`` has its state and nothing else. Raises :class:`~tlstd.StateError`."""
+    if not isinstance(described, dict) or not isinstance(described.get("parameters"), dict):
+        raise StateError("its model is not described as this library does")
+    known = CLASSES | {cls.__name__: cls for cls in classes}
+    contents = container.Contents(str(described.get("class")), described["parameters"], saved)
+    return _class_named(contents.class_name, known)._loaded(contents, known)

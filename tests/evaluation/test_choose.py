@@ -334,3 +334,18 @@ def test_the_reference_with_many_features() -> None:
     model = reference_model(steps)
     assert isinstance(model, KrylovLSTD)
     assert abs(np.mean(model.predict(X)) - 20.0) < 4.0  # 1 / (1 - 0.95)
+
+
+def test_another_reference() -> None:
+    """Returns that are cut off are completed by the model that was asked for."""
+    steps = random_transitions(np.random.default_rng(5), n_features=3, n_steps=400, terminate=0.0, truncate=0.2)
+    made: list[LSTD] = []
+
+    def reference() -> LSTD:
+        made.append(LSTD(3, lambda_=0.3))
+        return made[-1]
+
+    found = choose(lambda a: TD(3, step_size=a, lambda_=0.5), [0.01, 0.1], steps, reference=reference)
+    assert len(made) == 5
+    assert all(model.n_updates > 200 for model in made)
+    assert "completed by a reference" in found.note

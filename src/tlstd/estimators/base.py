@@ -409,6 +409,17 @@ class LinearEstimator(ABC):
         :func:`tlstd.load` would refuse, above all one that has diverged (something is not finite), raises
         :class:`~tlstd.StateError`.
         """
+        described, state = self._saveable()
+        container.write(path, described["class"], described["parameters"], state)
+
+    @guarded
+    def _packed(self) -> tuple[dict[str, Any], container.State]:
+        """Class and parameters, and the state as a copy, for a file that holds more than a model."""
+        described, state = self._saveable()
+        return described, copy.deepcopy(state)
+
+    def _saveable(self) -> tuple[dict[str, Any], container.State]:
+        """Class and parameters, and the state, of which it is known that they can be loaded again."""
         parameters = self._parameters()
         state = {"n_updates": self.n_updates, "trace_bound": self._bound.item(), "model": self._state()}
         contents = container.Contents(type(self).__name__, parameters, container.Saved.of(state))
@@ -418,7 +429,7 @@ class LinearEstimator(ABC):
             raise StateError(f"it could not be loaded again ({error}): a diverged model cannot be saved") from error
         except MemoryError:
             pass  # no room for a second look
-        container.write(path, type(self).__name__, parameters, state)
+        return {"class": type(self).__name__, "parameters": parameters}, state
 
     def _part_classes(self) -> dict[str, type[LinearEstimator]]:
         """The classes of estimators that this one is made of, by name."""

@@ -9,15 +9,20 @@ Example
 """
 
 from tlstd.evaluation.choose import Choice, choose
+from tlstd.evaluation.evaluate import Evaluation, evaluate
 from tlstd.evaluation.returns import Returns, Score, returns, score
 from tlstd.evaluation.true_values import Estimate, rollout_values, true_values
+from tlstd.evaluation.value_function import ValueFunction
 
 __all__ = [
     "Choice",
     "Estimate",
+    "Evaluation",
     "Returns",
     "Score",
+    "ValueFunction",
     "choose",
+    "evaluate",
     "returns",
     "rollout_values",
     "score",

@@ -75,6 +75,7 @@ def choose(
     folds: int = 5,
     *,
     otherwise: T | None = None,
+    reference: Callable[[], LinearEstimator] | None = None,
 ) -> Choice[T]:
     """Choose a parameter of an estimator by its errors on held-out data.
 
@@ -107,6 +108,8 @@ def choose(
         Two choose too simple candidates, because each learns from half of the data.
     otherwise : candidate, optional
         What to use if the data cannot tell; the first candidate if left out.
+    reference : function that makes a fresh estimator, optional
+        The reference, in place of the one above: e.g. a cheaper one.
 
     Returns
     -------
@@ -144,10 +147,10 @@ def choose(
     discounts, rhos = transitions.discounts, transitions.rhos
     dealt = held_out.make_folds(discounts, transitions.trace_discounts, n_folds, weights)
     rewards = transitions.rewards.reshape(len(transitions), -1)
-    reference = None
+    values_of = None
     if held_out.needs_reference(discounts, rhos, dealt, weights):
-        reference = reference_values(transitions, dealt)
-    targets = held_out.held_out_targets(rewards, discounts, rhos, dealt, weights, reference=reference)
+        values_of = reference_values(transitions, dealt, reference)
+    targets = held_out.held_out_targets(rewards, discounts, rhos, dealt, weights, reference=values_of)
     n_scored = int(np.count_nonzero(targets.weights))
     if targets.why is not None:
         value = candidates[0] if otherwise is None else otherwise

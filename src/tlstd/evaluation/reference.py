@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tlstd.estimators.base import LinearEstimator
@@ -27,14 +29,21 @@ def part(transitions: Transitions, chosen: BoolArray, cut: BoolArray) -> Transit
     return chosen_part
 
 
-def reference_values(transitions: Transitions, folds: Folds) -> Reference:
-    """Values by models that have learned from the other folds."""
+def reference_values(
+    transitions: Transitions, folds: Folds, make: Callable[[], LinearEstimator] | None = None
+) -> Reference:
+    """Values by models that have learned from the other folds: those that ``make`` returns, if it is given."""
     shape = len(transitions), transitions.n_targets
     values, next_values = np.zeros(shape), np.zeros(shape)
     last, off_policy = np.append(folds.cut[1:], True), bool((transitions.rhos != 1.0).any())
     for fold in np.unique(folds.fold).tolist():
         mine = folds.fold == fold
-        model = reference_model(part(transitions, ~mine, folds.cut))
+        training = part(transitions, ~mine, folds.cut)
+        if make is None:
+            model = reference_model(training)
+        else:
+            model = make()
+            model.update_many(training)
         if off_policy:
             values[mine] = model.predict(part(transitions, mine, folds.cut).X).reshape(-1, shape[1])
         ends = mine & last

@@ -1,0 +1,120 @@
+"""Means over episodes that were weighted by importance ratios, and doubly robust ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tlstd.estimators.base import LinearEstimator
+from tlstd.kernels import held_out as kernels
+from tlstd.linalg import held_out
+from tlstd.linalg.held_out import Folds, Reference
+from tlstd.types import FloatArray, IntArray, Transitions
+
+FOLDS = 5
+
+
+def starts_of(steps: Transitions, start_rows: IntArray) -> IntArray:
+    """The transitions that leave one of these rows of their log."""
+    return np.flatnonzero(np.isin(steps.rows, start_rows))
+
+
+def per_decision(steps: Transitions, starts: IntArray, tails: FloatArray) -> tuple[float, float]:
+    """Per-decision importance sampling, plain and weighted: the value of the start states.
+
+    Σ_t (Π discounts) ρ_0 ⋯ ρ_t r_{t+1}, averaged over episodes; or with each ρ_0 ⋯ ρ_t divided by the mean of that
+    product over all episodes at the same time (those that have ended keep their last one). Where an episode was cut
+    off, what is missing has the value ``tails`` (N,) of x_next.
+
+    D. Precup, R. S. Sutton, S. Singh, "Eligibility traces for off-policy policy evaluation", ICML 2000.
+    """
+    ends = np.append(np.flatnonzero(steps.trace_discounts[1:] == 0.0) + 1, len(steps))
+    lengths = ends[np.searchsorted(ends, starts, side="right")] - starts
+    longest = int(lengths.max(initial=0)) + 1
+    weights, ended, sums, plain = np.zeros(longest), np.zeros(longest + 1), np.zeros(longest), 0.0
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        some = slice(start, start + length)
+        ratios = np.cumprod(steps.rhos[some])
+        discounts = np.cumprod(steps.discounts[some])
+        now = np.append(1.0, discounts[:-1])
+        earned = now * ratios * steps.rewards[some]
+        rest = discounts[-1] * ratios[-1] * tails[start + length - 1] if discounts[-1] > 0.0 else 0.0
+        plain += float(earned.sum() + rest)
+        weights[:length] += ratios
+        ended[length] += ratios[-1]
+        sums[:length] += earned
+        sums[length] += rest
+    total = weights + np.cumsum(ended)[:longest]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weighted = np.where(total > 0.0, sums / total, 0.0)
+    return plain / max(1, starts.size), float(weighted.sum())
+
+
+def start_returns(
+    steps: Transitions, starts: IntArray, make: Callable[[], LinearEstimator]
+) -> tuple[float, FloatArray, str]:
+    """Mean of the returns of start states, each of them, and how they were made.
+
+    On-policy the discounted returns: those that are seen but for 2%, if these are enough, else all, completed by values
+    of a model that has learned from other episodes. Off-policy G_t = ρ_t (r_{t+1} + γ_{t+1} G_{t+1}) + (1 - ρ_t) v(x_t)
+    with such values v: doubly robust, in the form of N. Jiang, L. Li, "Doubly robust off-policy value evaluation", ICML
+    2016, with the values of states for those of actions.
+    """
+    folds = _episode_folds(steps)
+    reference = None
+    off_policy = bool((steps.rhos != 1.0).any())
+    if off_policy or held_out.needs_reference(steps.discounts, steps.rhos, folds):
+        reference = _reference(steps, folds, make)
+    rewards = steps.rewards.reshape(-1, 1)
+    v0, v0_next = (np.zeros((0, 1)),) * 2 if reference is None else reference
+    values = np.zeros(rewards.shape)
+    kernels.follow_returns(rewards, steps.discounts, steps.rhos, folds.cut, v0, v0_next, values)
+    used = starts
+    if reference is None:
+        tails, ratios = np.empty(len(steps)), np.empty(len(steps))
+        kernels.follow_tails(steps.discounts, steps.rhos, folds.cut, tails, ratios)
+        used = starts[tails[starts] <= held_out.LARGEST_TAIL]
+    found = values[used, 0]
+    how = "completed by values of other episodes' model" if reference is not None else "seen to the end"
+    return (float(found.mean()) if used.size else float("nan")), found, f"{used.size:,} returns, {how}"
+
+
+def _episode_folds(steps: Transitions) -> Folds:
+    """Whole episodes, dealt in turn; blocks, if there is but one. Returns go on over blocks."""
+    cut = steps.trace_discounts == 0.0
+    cut[:1] = True
+    group = np.cumsum(cut) - 1
+    n_groups = int(group[-1]) + 1
+    if n_groups == 1:
+        return held_out.make_folds(steps.discounts, steps.trace_discounts, FOLDS)._replace(cut=cut)
+    return Folds(group % FOLDS, group, cut, min(FOLDS, n_groups), n_groups, 0)
+
+
+def _reference(steps: Transitions, folds: Folds, make: Callable[[], LinearEstimator]) -> Reference:
+    values, next_values = np.zeros((len(steps), 1)), np.zeros((len(steps), 1))
+    for fold in np.unique(folds.fold).tolist():
+        mine = np.flatnonzero(folds.fold == fold)
+        others = np.flatnonzero(folds.fold != fold)
+        model = make()
+        model.update_many(selected(steps, others if others.size else mine))
+        part = selected(steps, mine)
+        values[mine, 0], next_values[mine, 0] = model.predict(part.X), model.predict(part.X_next)
+    return Reference(values, next_values)
+
+
+def selected(steps: Transitions, chosen: IntArray) -> Transitions:
+    """Some of the transitions; traces start empty after those that were left out."""
+    traces = steps.trace_discounts[chosen].copy()
+    if chosen.size:
+        traces[0] = 0.0
+        traces[1:][np.diff(chosen) != 1] = 0.0
+    return Transitions.from_rows(
+        steps.store,
+        steps.rows[chosen],
+        steps.rewards[chosen],
+        steps.next_rows[chosen],
+        discounts=steps.discounts[chosen],
+        trace_discounts=traces,
+        rhos=steps.rhos[chosen],
+    )

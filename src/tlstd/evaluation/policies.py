@@ -1,0 +1,157 @@
+"""The policy asked for, and the ratios of its probabilities to those of the policy that acted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.optimize
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.logs.log import Log
+from tlstd.types import FloatArray, IntArray, Matrix
+from tlstd.validation import as_array, as_floats
+
+Policy: TypeAlias = Callable[[NDArray[Any]], ArrayLike]
+"""From observations (M, D), or (M,) numbers of states, to what is done in them.
+
+Discrete actions: probabilities (M, n_actions), or the actions (M,) themselves. Continuous actions: one draw for each
+observation, (M, A).
+"""
+ROUNDING = 1e-6
+"""Error accepted in sums of probabilities."""
+DRAWS = 8
+"""Actions that are drawn in each state where actions are continuous and the policy is random."""
+LEAST_PROBABILITY = 1e-6
+"""Of an action that was taken, by the estimated behaviour."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The policy asked for, checked, for one log.
+
+    One of three is not None: a function; ``table``, probabilities of all actions in the state of each row; or
+    ``logged``, those of the logged actions alone.
+    """
+
+    function: Policy | None = None
+    table: FloatArray | None = None
+    logged: FloatArray | None = None
+
+    def probabilities(self, observations: NDArray[Any], n_actions: int) -> FloatArray:
+        """(M, n_actions) by the function, for discrete actions."""
+        assert self.function is not None
+        answer = as_array(self.function(observations), "what the policy returned")
+        m = len(observations)
+        if answer.shape == (m,) and answer.dtype.kind in "iub":
+            if m and (answer.min() < 0 or answer.max() >= n_actions):
+                bad = answer[(answer < 0) | (answer >= n_actions)][0]
+                raise InvalidInputError(f"the policy returned action {bad}: they are from 0 to {n_actions - 1}")
+            return np.eye(n_actions)[answer.astype(np.int64)]
+        return distributions(answer, (m, n_actions), "the policy")
+
+    def draws(self, observations: NDArray[Any], size: int) -> list[FloatArray]:
+        """Actions (M, A) by the function, for continuous actions: one array if it is not random, else ``DRAWS``."""
+        assert self.function is not None
+        drawn: list[FloatArray] = []
+        while len(drawn) < DRAWS:
+            actions = as_floats(self.function(observations), "what the policy returned", None)
+            actions = actions.reshape(len(actions), -1) if actions.ndim else actions
+            if actions.shape != (len(observations), size):
+                raise InvalidInputError(
+                    f"the policy returned shape {actions.shape} for {len(observations)} observations: return actions "
+                    f"of shape ({len(observations)}, {size}), one draw for each"
+                )
+            drawn.append(actions)
+            if len(drawn) == 2 and (drawn[0] == drawn[1]).all():
+                return drawn[:1]
+        return drawn
+
+
+def as_target(policy: Any, log: Log) -> Target:
+    """The policy as given, checked against the log."""
+    if log.actions is None:
+        raise InvalidInputError("a policy was given, but the log has no actions: name their column")
+    if callable(policy):
+        return Target(function=policy)
+    if isinstance(policy, str):
+        raise InvalidParameterError(
+            f"policy is {policy!r}: pass a function or an array of probabilities; module:function is understood on the "
+            "command line only"
+        )
+    array = as_floats(policy, "policy", None)
+    n = len(log)
+    if log.actions.ndim != 1:
+        raise InvalidParameterError("the log has continuous actions: pass a function from observations to actions")
+    if array.shape == (n,):
+        if n and not (array.min() >= 0.0 and array.max() <= 1.0 + ROUNDING):
+            raise InvalidInputError("policy has numbers outside [0, 1]: pass probabilities of the logged actions")
+        return Target(logged=array)
+    if array.ndim != 2 or array.shape[1] <= int(log.actions.max(initial=0)):
+        raise InvalidInputError(
+            f"policy has shape {array.shape}: pass ({n}, n_actions) probabilities of all actions, one row a step of "
+            f"the log, ({n},) of the logged ones, or a function; actions go up to {int(log.actions.max(initial=0))}"
+        )
+    return Target(table=distributions(array, (n, array.shape[1]), "policy"))
+
+
+def distributions(array: NDArray[Any], shape: tuple[int, int], name: str) -> FloatArray:
+    """Rows of probabilities, checked."""
+    if array.shape != shape or array.dtype.kind not in "fiub":
+        raise InvalidInputError(
+            f"{name} has shape {array.shape} and type {array.dtype} for {shape[0]} observations: probabilities have "
+            f"shape {shape}, and actions are {shape[0]} integers"
+        )
+    rows = array.astype(np.float64)
+    bad = ~((rows >= -ROUNDING).all(axis=1) & (np.abs(rows.sum(axis=1) - 1.0) <= ROUNDING))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise InvalidInputError(f"row {row} of {name} is {rows[row].tolist()}: probabilities are >= 0 and add up to 1")
+    return np.maximum(rows, 0.0)
+
+
+def of_logged_actions(target: Target, log: Log, n_actions: int) -> FloatArray:
+    """The target's probability (N,) of what was done."""
+    if target.logged is not None:
+        return target.logged
+    table = target.table if target.table is not None else target.probabilities(log.observations, n_actions)
+    return table[np.arange(len(log)), log.actions]
+
+
+def fitted_probabilities(X: Matrix, actions: IntArray, n_actions: int) -> FloatArray:
+    """Probabilities (N,) of the actions taken, by softmax regression on features.
+
+    Minimises -mean log p(a|x) + ‖W‖²/(2N), by L-BFGS. Cost: O(entries · n_actions) an iteration, at most 200.
+
+    Example
+    -------
+    >>> X = np.eye(2)[[0, 0, 0, 0, 1, 1, 1, 1] * 50]
+    >>> actions = np.array([0, 0, 0, 1, 1, 1, 1, 1] * 50)
+    >>> fitted_probabilities(X, actions, 2)[[0, 3, 4]].round(2)
+    array([0.75, 0.25, 0.99])
+    """
+    seen = slice(None) if isinstance(X, np.ndarray) else np.unique(X.indices)
+    Z = X[:, seen]
+    n, taken = len(actions), np.eye(n_actions)[actions]
+    transposed = Z.T if isinstance(Z, np.ndarray) else sp.csr_array(Z.T)
+
+    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+        W = flat.reshape(-1, n_actions)
+        scores = Z @ W
+        scores -= scores.max(axis=1, keepdims=True)
+        logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        gradient = transposed @ (np.exp(logs) - taken) / n + W / n
+        return float(-(logs * taken).sum() / n + (W * W).sum() / (2 * n)), gradient.ravel()
+
+    found = scipy.optimize.minimize(
+        loss, np.zeros(Z.shape[1] * n_actions), jac=True, method="L-BFGS-B", options={"maxiter": 200}
+    )
+    scores = Z @ found.x.reshape(-1, n_actions)
+    scores -= scores.max(axis=1, keepdims=True)
+    chances = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    probability: FloatArray = np.maximum(chances[np.arange(n), actions], LEAST_PROBABILITY)
+    return probability

@@ -1,0 +1,183 @@
+"""A model with its feature map: what can be asked about states, saved, and continued with new logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from tlstd import container, parameters
+from tlstd.errors import InvalidInputError, InvalidParameterError, StateError
+from tlstd.estimators.base import LinearEstimator
+from tlstd.evaluation.action_values import action_transitions, expected, joint_transitions
+from tlstd.evaluation.policies import Policy, Target, as_target
+from tlstd.features.base import FeatureMap
+from tlstd.features.saving import description, restored
+from tlstd.features.states import encoded
+from tlstd.logs.log import Log
+from tlstd.state import packed, unpacked
+from tlstd.types import FloatArray
+from tlstd.validation import as_array, as_real
+
+CLASS_NAME = "ValueFunction"
+KINDS = ("states", "actions", "joint")
+PIECE = 250_000
+"""Steps of a log that are encoded at once."""
+
+
+class ValueFunction:
+    """The values that an estimator has learned, asked by states instead of feature vectors.
+
+    Parameters
+    ----------
+    model : LinearEstimator
+    features : FeatureMap
+    gamma : float
+    kind : "states", "actions" or "joint"
+        Values of states; of states and discrete actions, one block of weights each; or of states and continuous actions
+        side by side.
+    n_actions : int
+        Number of discrete actions, or of numbers of a continuous one; 0 for values of states.
+
+    Example
+    -------
+    >>> import os, tempfile
+    >>> from tlstd import LSTD, Log, OneHot
+    >>> log = Log.from_arrays([0, 1, 0, 1], [1.0, 0.0, 1.0, 0.0], terminated=[0, 1, 0, 1], discrete=True)
+    >>> values = ValueFunction(LSTD(2, lambda_=0.0), OneHot([0], [1]), 0.9)
+    >>> values.update(log)
+    >>> values.predict([0, 1]).round(9) + 0.0
+    array([1., 0.])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     values.save(os.path.join(folder, "values"))
+    ...     ValueFunction.load(os.path.join(folder, "values")).predict([0]).round(9)
+    array([1.])
+    """
+
+    def __init__(
+        self, model: LinearEstimator, features: FeatureMap, gamma: float, *, kind: str = "states", n_actions: int = 0
+    ) -> None:
+        self.model, self.features = model, features
+        self.gamma = parameters.real("gamma", gamma, low=0.0, high=1.0)
+        self.kind = parameters.choice("kind", kind, KINDS)
+        self.n_actions = parameters.integer("n_actions", n_actions, low=0 if kind == "states" else 1)
+        wanted = features.n_features * (self.n_actions if kind == "actions" else 1)
+        if model.n_features != wanted:
+            raise InvalidParameterError(f"the model has {model.n_features} features and the map makes {wanted}")
+
+    def predict(
+        self, states: ArrayLike, *, policy: Policy | None = None, actions: ArrayLike | None = None
+    ) -> FloatArray:
+        """Values (M,) of states (M, D), or (M,) numbers of states.
+
+        Of action values a policy says the values of states, Σ_a π(a|s) Q(s, a), or ``actions`` which ones are meant.
+        With neither, all of them: (M, n_actions), for discrete actions.
+        """
+        observations = as_array(states, "states")
+        if observations.ndim not in (1, 2):
+            raise InvalidInputError(f"states have shape {observations.shape}: pass (M, D), or (M,) numbers of states")
+        rows = as_real(observations, "states").reshape(len(observations), -1)
+        if observations.dtype.kind not in "iu":
+            observations = rows.reshape(observations.shape)
+        if self.kind == "states":
+            if policy is not None or actions is not None:
+                raise InvalidInputError("these are values of states under one policy: ask without policy and actions")
+            return self._values(encoded(self.features, rows))
+        if self.kind == "joint":
+            return self._joint(observations, rows, policy, actions)
+        X = sp.csr_array(encoded(self.features, rows))
+        if policy is not None:
+            return self._values(expected(X, Target(function=policy).probabilities(observations, self.n_actions)))
+        if actions is not None:
+            chosen = np.eye(self.n_actions)[_whole(actions, len(rows), self.n_actions)]
+            return self._values(expected(X, chosen))
+        single = np.eye(self.n_actions)
+        return np.column_stack(
+            [self._values(expected(X, np.tile(single[a], (len(rows), 1)))) for a in range(self.n_actions)]
+        )
+
+    def _joint(
+        self, observations: NDArray[Any], rows: FloatArray, policy: Policy | None, actions: ArrayLike | None
+    ) -> FloatArray:
+        if policy is not None:
+            drawn = Target(function=policy).draws(observations, self.n_actions)
+        elif actions is not None:
+            drawn = [as_real(actions, "actions").reshape(len(rows), -1)]
+        else:
+            raise InvalidInputError("these are values of states and continuous actions: pass a policy or actions")
+        values = [self._values(encoded(self.features, np.hstack([rows, actions]))) for actions in drawn]
+        mean: FloatArray = np.mean(values, axis=0)
+        return mean
+
+    def _values(self, X: Any) -> FloatArray:
+        values: FloatArray = self.model.predict(X)
+        return values
+
+    def update(self, log: Log, *, policy: Any = None, rhos: ArrayLike | None = None) -> None:
+        """Go on learning from a new log, piece by piece; of action values for the same policy as before."""
+        if self.kind != "states":
+            if policy is None:
+                raise InvalidInputError("these are action values: pass the policy that they are of")
+            target = as_target(policy, log)
+            if self.kind == "actions":
+                self.model.update_many(action_transitions(log, self.features, target, self.gamma, self.n_actions))
+            else:
+                self.model.update_many(joint_transitions(log, self.features, target, self.gamma))
+            return
+        ratios = None if rhos is None else np.asarray(rhos, dtype=np.float64)
+        start = 0
+        for piece in log.pieces(PIECE):
+            part = None if ratios is None else ratios[start : start + len(piece)]
+            self.model.update_many(piece.transitions(self.features, self.gamma, rhos=part))
+            start += len(piece)
+
+    def save(self, path: container.Path) -> None:
+        """Write model and feature map to one file, replaced as a whole; the file holds numbers, and no policy."""
+        map_described, arrays = description(self.features)
+        described, state = packed(self.model)
+        contents: Mapping[str, Any] = {
+            "gamma": self.gamma,
+            "kind": self.kind,
+            "n_actions": self.n_actions,
+            "model": described,
+            "features": map_described,
+        }
+        container.write(path, CLASS_NAME, contents, {"model": state, "features": arrays})
+
+    @classmethod
+    def load(cls, path: container.Path) -> ValueFunction:
+        """What was saved; raises :class:`~tlstd.StateError` for anything else. Nothing in a file can run."""
+        try:
+            contents = container.read(path)
+            if contents.class_name != CLASS_NAME:
+                raise StateError(f"it holds a {contents.class_name[:40]}, which tlstd.load reads")  # noqa: TRY301
+            return cls._of(contents)
+        except StateError as error:
+            found = f"{path!s} cannot be loaded ({error}): name a file that tlstd evaluate --out or save() wrote"
+            raise StateError(container.printable(found)) from error
+
+    @classmethod
+    def _of(cls, contents: container.Contents) -> ValueFunction:
+        given, saved = contents.parameters, contents.saved
+        if given.keys() != {"gamma", "kind", "n_actions", "model", "features"}:
+            raise StateError("its parameters are not those of a value function")
+        features = restored(given["features"], saved.apart("features"))
+        model = unpacked(given["model"], saved.apart("model"))
+        saved.finish()
+        try:
+            return cls(model, features, given["gamma"], kind=given["kind"], n_actions=given["n_actions"])
+        except InvalidParameterError as error:
+            raise StateError(f"its parameters do not fit ({error})") from error
+
+    def __repr__(self) -> str:
+        return f"<ValueFunction of {self.kind}: {self.model!r}, {self.features!r}>"
+
+
+def _whole(actions: ArrayLike, n: int, n_actions: int) -> NDArray[np.int64]:
+    array = np.asarray(actions)
+    if array.shape != (n,) or array.dtype.kind not in "iu" or (n and not 0 <= array.min() <= array.max() < n_actions):
+        raise InvalidInputError(f"actions have shape {array.shape}: pass {n} integers from 0 to {n_actions - 1}")
+    return array.astype(np.int64)

@@ -1,0 +1,274 @@
+"""From a log to an answer: against exact values and rollouts, and what is said on the way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import tlstd
+from tests.evaluation.logs import lake, mean_return, play, pole_log, pole_policy, random_decisions, simulated
+from tlstd import KrylovLSTD, Log, OneHot, TileCoder
+from tlstd.domains.energy_storage import EnergyStorage
+from tlstd.domains.mountain_car import MountainCar
+from tlstd.errors import InvalidInputError, InvalidParameterError, StateError
+from tlstd.evaluation import Evaluation, ValueFunction, evaluate, true_values
+from tlstd.evaluation import evaluate as evaluate_function
+from tlstd.streams import trajectory
+from tlstd.types import FloatArray
+
+
+def names(evaluation: Evaluation) -> list[str]:
+    return [row.name for row in evaluation.rows]
+
+
+ON_POLICY = ["KrylovLSTD", "LSTD", "t-LSTD", "TD", "Monte Carlo"]
+WITH_RATIOS = ["KrylovLSTD with ratios", "LSTD with ratios", "t-LSTD with ratios", "TD with ratios"]
+RATIOS = [*WITH_RATIOS, "doubly robust", "per-decision IS", "weighted IS"]
+
+
+@pytest.fixture(scope="module")
+def frozen() -> Log:
+    """A slippery lake, random actions with known probabilities."""
+    process, _ = lake()
+    log = play("FrozenLake-v1", lambda s: np.full((len(s), 4), 0.25), 400, known=True, limit=100, seed=0)
+    assert process.P.shape == (16, 4, 16)
+    return log
+
+
+def lake_values(policy: FloatArray, gamma: float) -> FloatArray:
+    process, _ = lake()
+    values: FloatArray = (policy * process.action_values(policy, gamma)).sum(axis=1)
+    return values
+
+
+def test_frozen_lake_on_policy(frozen: Log) -> None:
+    """One feature a state: every estimator is near the exact value of the start, 0.0078 with γ = 0.95."""
+    truth = lake_values(np.full((16, 4), 0.25), 0.95)
+    evaluation = evaluate(frozen, gamma=0.95)
+    assert names(evaluation) == ON_POLICY
+    assert isinstance(evaluation.model.features, OneHot)
+    for row in evaluation.rows:
+        assert row.value == pytest.approx(truth[0], abs=0.008), row
+    visited = np.bincount(frozen.observations, minlength=16) > 50
+    error = evaluation.predict(np.arange(16))[visited] - truth[visited]
+    assert np.sqrt(np.mean(error**2)) < 0.05
+
+
+def test_frozen_lake_another_policy(frozen: Log) -> None:
+    """Down and right half of the time each: LSTDQ and ratios find its value from random actions."""
+    policy = np.tile([0.0, 0.5, 0.5, 0.0], (16, 1))
+    truth = lake_values(policy, 0.95)[0]
+    evaluation = evaluate(frozen, gamma=0.95, policy=lambda s: policy[s])
+    assert names(evaluation) == ["LSTDQ", *RATIOS]
+    for row in evaluation.rows:
+        if row.name in ("LSTDQ", "KrylovLSTD with ratios", "LSTD with ratios", "doubly robust"):  # others are noisier
+            assert row.value == pytest.approx(truth, abs=0.02), row
+    as_table = evaluate(frozen, gamma=0.95, policy=policy[frozen.observations], estimators="LSTDQ")
+    assert as_table.value == pytest.approx(truth, abs=0.02)
+    with pytest.raises(InvalidInputError, match="as a table"):
+        as_table.predict([0])
+
+
+def test_pole_small() -> None:
+    """CartPole, 60 episodes: two policies that did not act, with and without probabilities."""
+    log, gamma = pole_log(0.6, 40, known=True, limit=40), 0.8
+    for epsilon in (0.3, 1.0):
+        truth, error = mean_return(pole_log(epsilon, 60, known=False, limit=40, seed=1), gamma)
+        found = evaluate(
+            log, gamma=gamma, policy=pole_policy(epsilon), estimators=["LSTDQ", "KrylovLSTD", "doubly robust"]
+        )
+        for row in found.rows:
+            assert row.value == pytest.approx(truth, abs=0.15 + 3 * error), row
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("epsilon", [0.1, 0.4, 0.8])
+def test_pole(epsilon: float, known: bool) -> None:
+    """500 episodes of an ε-greedy policy, three target policies, against rollouts."""
+    log, gamma = pole_log(0.5, 500, known=known), 0.95
+    truth, error = mean_return(pole_log(epsilon, 500, known=False, seed=1), gamma)
+    found = evaluate(log, gamma=gamma, policy=pole_policy(epsilon), probabilities="logged" if known else "estimate")
+    for row in found.rows:
+        if row.name in ("LSTDQ", "KrylovLSTD with ratios", "doubly robust"):
+            assert row.value == pytest.approx(truth, abs=0.5 + 3 * error), row
+
+
+def domain_log(domain: Any, n_steps: int, **options: Any) -> Log:
+    path = trajectory(domain, n_steps=n_steps, seed=0, **options)
+    seen = domain.observe(path.states)
+    return Log.from_arrays(
+        seen[path.rows],
+        path.rewards,
+        actions=path.actions[:, None],
+        terminated=path.terminated,
+        truncated=path.truncated,
+        next_observations=seen[path.rows + 1],
+    )
+
+
+def test_mountain_car_small() -> None:
+    car = MountainCar()
+    log = domain_log(car, 3_000)
+    evaluation = evaluate(log, gamma=0.99, estimators=["KrylovLSTD", "Monte Carlo"])
+    starts = log.observations[log.start_rows]
+    truth = true_values(car, starts)
+    assert evaluation.value == pytest.approx(truth.mean(), abs=2.0)
+    assert np.sqrt(np.mean((evaluation.predict(starts) - truth) ** 2)) < 8.0
+    assert isinstance(evaluation.model.features, tlstd.AutoTiles)
+
+
+@pytest.mark.long
+def test_mountain_car() -> None:
+    car = MountainCar()
+    evaluation = evaluate(domain_log(car, 20_000), gamma=0.99)
+    truth = true_values(car, car.grid())
+    assert np.sqrt(np.mean((evaluation.predict(car.grid()) - truth) ** 2)) < 7.0
+
+
+@pytest.mark.long
+def test_energy_storage() -> None:
+    """A stream without end: the mean over all states and the first one, against the exact programme."""
+    domain = EnergyStorage()
+    log = domain_log(domain, 10_000)
+    evaluation = evaluate(log, gamma=domain.gamma, estimators=["KrylovLSTD", "TD"])
+    assert list(evaluation.rows[0].values) == ["all states", "first state"]
+    path = trajectory(domain, n_steps=10_000, seed=0)
+    truth = true_values(domain, path.states[path.rows[::100]])
+    found = evaluation.predict(domain.observe(path.states[path.rows[::100]]))
+    spread = truth.std()
+    assert np.sqrt(np.mean((found - truth) ** 2)) < 0.6 * spread
+
+
+def test_a_stream_without_end() -> None:
+    rng = np.random.default_rng(0)
+    states = rng.integers(0, 3, 2_000)
+    log = Log.from_arrays(states, (states == 2).astype(float), discrete=True)
+    evaluation = evaluate(log, gamma=0.5)
+    assert list(evaluation.rows[0].values) == ["all states", "first state"]
+    assert evaluation.value == pytest.approx(2.0 / 3.0, abs=0.05)
+    assert any("no ends" in note for note in evaluation.notes)
+    given = evaluate(log, gamma=0.5, start=[2, 2], estimators=["KrylovLSTD"])
+    assert given.value == pytest.approx(1.0 + 1.0 / 3.0, abs=0.05)
+    assert "all states" in evaluate(log, gamma=0.5, start="all", estimators=["KrylovLSTD"]).rows[0].values
+
+
+def test_large_logs_are_chosen_on_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    module: Any = __import__("tlstd.evaluation.evaluate", fromlist=["SAMPLED"])
+    monkeypatch.setattr(module, "SAMPLED", 1_000)
+    monkeypatch.setattr(module, "SAMPLE", 500)
+    rng = np.random.default_rng(1)
+    process = random_decisions(rng, 5, 2, 2, 0.1)
+    log = simulated(process, np.full((5, 2), 0.5), rng, 3_000, 50)
+    evaluation = evaluate(log, gamma=0.9)
+    assert names(evaluation) == ["KrylovLSTD", "LSTD", "TD"]
+    assert any("were chosen on" in note for note in evaluation.notes)
+    assert any("t-LSTD was left out" in note and "minutes" in note for note in evaluation.notes)
+    assert "t-LSTD" in names(evaluate(log, gamma=0.9, all=True))
+    truth = (0.5 * process.action_values(np.full((5, 2), 0.5), 0.9)).sum(axis=1).mean()
+    assert evaluation.value == pytest.approx(truth, abs=0.4)
+
+
+def test_answer_as_table_and_json(frozen: Log) -> None:
+    evaluation = evaluate(frozen, gamma=0.9, estimators=["KrylovLSTD", "TD"])
+    lines = evaluation.table.splitlines()
+    assert lines[0].split() == ["estimator", "start", "states", "seconds"]
+    assert [line.split()[0] for line in lines[1:]] == ["KrylovLSTD", "TD"]
+    whole = json.loads(evaluation.to_json())
+    assert whole["value"] == evaluation.value
+    assert [row["name"] for row in whole["estimators"]] == ["KrylovLSTD", "TD"]
+    assert str(evaluation).startswith(evaluation.table)
+    told: list[float] = []
+    evaluate(frozen, gamma=0.9, estimators=["TD"], report=lambda text, share: told.append(share))
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+@pytest.mark.parametrize("features", ["auto", "columns", TileCoder([0.0] * 4, [1.0] * 4, tiles=3, tilings=2)])
+def test_saved_and_asked_again(features: Any, tmp_path: Path) -> None:
+    log = pole_log(0.5, 20, known=False, limit=30)
+    evaluation = evaluate(log, gamma=0.9, features=features, estimators=["KrylovLSTD"])
+    evaluation.save(tmp_path / "values")
+    same = ValueFunction.load(tmp_path / "values")
+    assert_array_equal(same.predict(log.observations), evaluation.predict(log.observations))
+    more = pole_log(0.5, 5, known=False, limit=30, seed=2)
+    before = same.model.n_updates
+    same.update(more)
+    evaluation.model.update(more)
+    assert same.model.n_updates == before + len(more)
+    assert_array_equal(same.predict(log.observations), evaluation.predict(log.observations))
+
+
+def test_action_values_saved(frozen: Log, tmp_path: Path) -> None:
+    def policy(states: Any) -> FloatArray:
+        return np.tile([0.0, 0.5, 0.5, 0.0], (len(states), 1))
+
+    evaluation = evaluate(frozen, gamma=0.9, policy=policy, estimators="LSTDQ")
+    evaluation.save(tmp_path / "values")
+    same = ValueFunction.load(tmp_path / "values")
+    assert same.predict([0, 1]).shape == (2, 4)
+    assert_allclose(same.predict([0], policy=policy), evaluation.predict([0]))
+    with pytest.raises(InvalidInputError, match="pass the policy"):
+        same.update(frozen)
+    same.update(frozen, policy=policy)
+    assert same.model.n_updates == 2 * evaluation.model.model.n_updates
+
+
+def test_files_that_are_no_value_function(tmp_path: Path) -> None:
+    KrylovLSTD(2, lambda_=0.5).save(tmp_path / "model")
+    with pytest.raises(StateError, match=r"holds a KrylovLSTD, which tlstd\.load reads"):
+        ValueFunction.load(tmp_path / "model")
+    log = Log.from_arrays([0, 1], [1.0, 0.0], terminated=[0, 1], discrete=True)
+    evaluate(log, gamma=0.9, estimators=["KrylovLSTD"]).save(tmp_path / "values")
+    whole = (tmp_path / "values").read_bytes()
+    (tmp_path / "damaged").write_bytes(whole[:-3] + b"abc")
+    with pytest.raises(StateError, match="cannot be loaded"):
+        ValueFunction.load(tmp_path / "damaged")
+
+    class Mine(OneHot):
+        pass
+
+    own = evaluate(log, gamma=0.9, features=Mine([0], [1]), estimators=["KrylovLSTD"])
+    with pytest.raises(StateError, match="Mine is not one of the library"):
+        own.save(tmp_path / "own")
+
+
+def small(**changes: Any) -> Log:
+    columns: dict[str, Any] = {"actions": [0, 1, 0, 1], "terminated": [0, 1, 0, 1], "discrete": True} | changes
+    return Log.from_arrays([0, 1, 0, 1], [1.0, 0.0, 1.0, 0.0], **columns)
+
+
+@pytest.mark.parametrize(
+    ("log", "options", "message"),
+    [
+        (small(), {"gamma": 1.5}, "gamma is 1.5"),
+        (small(terminated=[0, 0, 0, 0]), {"gamma": 1.0}, "no episode of the log terminates"),
+        (small(), {"features": "tiles"}, "features is 'tiles'"),
+        (small(), {"features": 3}, "no n_features"),
+        (small(), {"start": "last"}, "start is 'last'"),
+        (small(), {"start": [[1.0, 2.0]]}, "start has shape"),
+        (small(), {"estimators": ["LSDT"]}, "estimators is 'LSDT'"),
+        (small(), {"estimators": []}, "estimators is empty"),
+        (small(), {"policy": "module:function"}, "command line only"),
+        (small(actions=None), {"policy": lambda s: s}, "no actions"),
+        (small(), {"policy": np.ones((3, 2)) / 2}, "policy has shape"),
+        (small(), {"policy": np.ones((4, 2))}, "row 0 of policy"),
+        (small(), {"policy": np.full(4, 2.0)}, "outside"),
+        (small(), {"policy": np.full(4, 0.5)}, "none of the policy that acted"),
+        (small(), {"policy": lambda s: np.full(len(s), 7)}, "returned action 7"),
+        (small(), {"policy": lambda s: np.ones((len(s), 2))}, "add up to 1"),
+        (small(), {"policy": lambda s: np.ones(1)}, "probabilities have shape"),
+        (small(actions=[[0.0], [1.0], [0.5], [0.1]]), {"policy": lambda s: np.ones(1)}, "one draw for each"),
+        (small(actions=[[0.0], [1.0], [0.5], [0.1]]), {"policy": np.ones(4)}, "pass a function"),
+        (small(), {"policy": lambda s: s.astype(int), "probabilities": "guess"}, "probabilities is 'guess'"),
+        ("log.parquet.gz", {}, "log"),
+    ],
+)
+def test_mistakes(log: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((InvalidInputError, InvalidParameterError), match=message):
+        evaluate_function(log, **({"gamma": 0.9} | options))

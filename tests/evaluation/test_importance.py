@@ -1,0 +1,72 @@
+"""Importance sampling and doubly robust means, on episodes computed by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tlstd import LSTD, Transitions
+from tlstd.evaluation.importance import per_decision, selected, start_returns, starts_of
+from tlstd.evaluation.policies import fitted_probabilities
+
+
+def two_episodes(rhos: list[float], ended: bool = True) -> Transitions:
+    """Steps 0, 1 of one episode and step 2 of another; rewards 1, 2, 4; γ = ½."""
+    return Transitions.from_rows(
+        np.eye(3),
+        [0, 1, 0],
+        [1.0, 2.0, 4.0],
+        [1, 2, 2],
+        discounts=[0.5, 0.0, 0.0 if ended else 0.5],
+        trace_discounts=[0.0, 0.5, 0.0],
+        rhos=rhos,
+    )
+
+
+def test_per_decision_by_hand() -> None:
+    steps = two_episodes([2.0, 0.5, 1.0])
+    starts = starts_of(steps, np.array([0]))
+    assert starts.tolist() == [0, 2]
+    plain, weighted = per_decision(steps, starts, np.zeros(3))
+    assert plain == pytest.approx(((2.0 * 1.0 + 0.5 * 1.0 * 2.0) + 4.0) / 2)
+    # at time 0 the weights are 2 and 1; at time 1 they are 1 and, of the episode that has ended, 1
+    assert weighted == pytest.approx((2.0 * 1.0 + 1.0 * 4.0) / 3.0 + 0.5 * 1.0 * 2.0 / 2.0)
+
+
+def test_cut_off_episodes_have_the_tail_of_a_model() -> None:
+    steps = two_episodes([1.0, 1.0, 1.0], ended=False)
+    plain, weighted = per_decision(steps, np.array([0, 2]), np.array([0.0, 0.0, 8.0]))
+    assert plain == pytest.approx(((1.0 + 0.5 * 2.0) + (4.0 + 0.5 * 8.0)) / 2)
+    assert weighted == pytest.approx(plain)
+
+
+def test_doubly_robust_is_exact_where_ratios_are_one() -> None:
+    steps = two_episodes([1.0, 1.0, 1.0])
+    mean, each, how = start_returns(steps, np.array([0, 2]), lambda: LSTD(3, lambda_=0.0))
+    assert (mean, each.tolist()) == (3.0, [2.0, 4.0])
+    assert "seen to the end" in how
+
+
+def test_doubly_robust_by_hand() -> None:
+    """G = ρ (r + γ G′) + (1 - ρ) v, with v from the other episode."""
+    steps = two_episodes([2.0, 0.5, 1.5])
+    _, each, how = start_returns(steps, np.array([0, 2]), lambda: LSTD(3, lambda_=0.0, rcond=0.0))
+    of_second = 4.0  # the model of the second episode: state 0 is worth 4, state 1 nothing known
+    assert each[0] == pytest.approx(2.0 * (1.0 + 0.5 * (0.5 * 2.0)) - of_second)
+    of_first = 1.0 + 0.5 * 2.0
+    assert each[1] == pytest.approx(1.5 * 4.0 - 0.5 * of_first)
+    assert "other episodes" in how
+
+
+def test_selected_cuts_traces() -> None:
+    part = selected(two_episodes([1.0, 1.0, 1.0]), np.array([1, 2]))
+    assert part.trace_discounts.tolist() == [0.0, 0.0]
+
+
+def test_behaviour_is_found_by_regression() -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal(4_000), np.ones(4_000)])
+    chance = 1.0 / (1.0 + np.exp(-(2.0 * X[:, 0] - 1.0)))
+    actions = (rng.random(4_000) < chance).astype(int)
+    found = fitted_probabilities(X, actions, 2)
+    assert np.abs(found - np.where(actions == 1, chance, 1.0 - chance)).mean() < 0.02
