@@ -53,7 +53,7 @@ def test_demo_says_where_it_cannot_write(tmp_path: Path) -> None:
     assert "Traceback" not in result.output
 
 
-COMMANDS = ("demo", "bench", "reproduce", "report", "campaign", "inspect")
+COMMANDS = ("evaluate", "predict", "demo", "bench", "reproduce", "report", "campaign", "inspect")
 
 
 def test_help_names_the_commands() -> None:

@@ -22,6 +22,7 @@ from tlstd.estimators.atd import ATD
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.handover import Handover
 from tlstd.estimators.truncation import TruncatedEstimator
+from tlstd.evaluation.value_function import ValueFunction
 from tlstd.linalg.svd import inverse_factors
 from tlstd.state import load
 from tlstd.types import FloatArray
@@ -122,6 +123,17 @@ class Inspection:
 # --- looking --------------------------------------------------------------------------------------------------------
 
 
+def _model(path: Path) -> LinearEstimator:
+    """The model in a file, by itself or as part of a value function."""
+    try:
+        return load(path)
+    except StateError as error:
+        try:
+            return ValueFunction.load(path).model
+        except StateError:
+            raise error from None
+
+
 def examine_file(path: Path) -> Inspection:
     """Look at a saved model; raises :class:`~tlstd.StateError` with a remedy if there is none to be read.
 
@@ -133,7 +145,7 @@ def examine_file(path: Path) -> Inspection:
     """
     try:
         shown = os.fspath(path).encode("utf-8", "backslashreplace").decode()  # names may hold bytes that are no text
-        return examine(load(path), path=shown, file_bytes=os.path.getsize(path))
+        return examine(_model(path), path=shown, file_bytes=os.path.getsize(path))
     except OSError as error:
         raise StateError(
             f"{printable(os.fspath(path))} cannot be read ({error.strerror}): name a file that model.save() wrote"

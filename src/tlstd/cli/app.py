@@ -12,6 +12,8 @@ from typing import Annotated
 import typer
 
 COMMANDS = {
+    "evaluate": "tlstd.cli.evaluate",
+    "predict": "tlstd.cli.predict",
     "demo": "tlstd.cli.demo",
     "inspect": "tlstd.cli.inspect",
 }

@@ -1,0 +1,90 @@
+"""What the commands about logs share: policies by name, states from files, progress, and mistakes as a sentence."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+import typer
+
+from tlstd.container import printable
+from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.types import FloatArray
+
+
+def fail(error: Exception) -> NoReturn:
+    """Say what is wrong, and end."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename} cannot be used ({error.strerror})"
+    typer.echo("\n".join(printable(line) for line in text.splitlines()), err=True)
+    raise typer.Exit(1) from None
+
+
+def as_policy(name: str) -> Callable[[Any], Any]:
+    """The function ``module:function``; only ever a name from the command line."""
+    module, _, function = name.partition(":")
+    if not module or not function:
+        raise InvalidParameterError(f"--policy {name!r} is not MODULE:FUNCTION: write e.g. my_policies:careful")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found = getattr(importlib.import_module(module), function, None)
+    except ImportError as error:
+        raise InvalidParameterError(f"--policy {name!r} cannot be imported ({error}): run from its folder") from error
+    finally:
+        sys.path.remove(os.getcwd())
+    if not callable(found):
+        raise InvalidParameterError(f"--policy {name!r}: there is no function {function!r} in {module!r}")
+    policy: Callable[[Any], Any] = found
+    return policy
+
+
+def read_states(name: str) -> FloatArray:
+    """States (M, D) from a file: ``.npy``, or numbers separated by commas or spaces, with or without a header."""
+    if name.endswith(".npy"):
+        try:
+            array = np.load(name, allow_pickle=False)
+        except ValueError as error:
+            raise InvalidInputError(f"{name} cannot be read ({error}): pass an array of numbers") from error
+        states: FloatArray = np.atleast_1d(array)
+        return states
+    if name == "-":
+        lines = sys.stdin.read().splitlines()
+    else:
+        with open(name, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    rows: list[list[float]] = []
+    for number, line in enumerate(lines, 1):
+        words = line.replace(",", " ").split()
+        if not words:
+            continue
+        try:
+            rows.append([float(word) for word in words])
+        except ValueError:
+            if number == 1:  # names of columns
+                continue
+            raise InvalidInputError(
+                f"line {number} of {name} is {line[:60]!r}: pass numbers, one state a line"
+            ) from None
+        if len(rows[-1]) != len(rows[0]):
+            raise InvalidInputError(f"line {number} of {name} has {len(rows[-1])} numbers, and others {len(rows[0])}")
+    if not rows:
+        raise InvalidInputError(f"{name} has no states: pass one on each line")
+    return np.array(rows)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, float], None]]:
+    """A bar on standard error, which is gone at the end; none where that is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=1.0)
+        yield lambda text, share: bar.update(task, description=text, completed=share)

@@ -1,0 +1,101 @@
+"""``tlstd evaluate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+SHORT_HELP = "Evaluate a policy from a log of steps."
+
+
+def command(
+    logs: Annotated[
+        list[str], typer.Argument(metavar="LOG...", help="Files, folders or patterns: Parquet, CSV, Arrow, npz.")
+    ],
+    gamma: Annotated[float, typer.Option(min=0.0, max=1.0, metavar="NUMBER", help="Discount.")],
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="The policy asked for, a function from observations to probabilities (or actions); the one that "
+            "acted, if left out. The module is imported from the current folder or from where Python finds it.",
+        ),
+    ] = None,
+    map_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map", metavar="WHAT=COLUMN", help="Name of a column, e.g. reward=r or observation=x,y; repeat."
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Names of columns of: minari, lerobot, rllib, d4rl, flat.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(metavar="STATE", help="first, all, or numbers of a state: 0.1,0.2; several with ;")
+    ] = None,
+    features: Annotated[str, typer.Option(metavar="NAME", help="auto, or columns: as they are.")] = "auto",
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Estimate probabilities of the actions where the log has none.")
+    ] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Leave no estimator out that takes long.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="Save the values for tlstd predict and tlstd inspect.")
+    ] = None,
+) -> None:
+    """Evaluate a policy from a log of steps: the value of its start states, by several estimators side by side."""
+    from tlstd.cli.asking import as_policy, fail, progress
+    from tlstd.container import printable, replaceable
+    from tlstd.errors import TlstdError
+    from tlstd.evaluation import evaluate
+    from tlstd.logs import Log
+
+    try:
+        if out is not None:
+            replaceable(out)  # before minutes of work, not after
+        target = None if policy is None else as_policy(policy)
+        with progress() as report:
+            report("reading", 0.0)
+            log = Log.from_frame(logs if len(logs) > 1 else logs[0], columns=_columns(map_ or []), preset=preset)
+            found = evaluate(
+                log,
+                gamma=gamma,
+                features=features,
+                policy=target,
+                start=_start(start, log.discrete),
+                probabilities="estimate" if estimate else "logged",
+                all=all_,
+                report=report,
+            )
+        if out is not None:
+            found.save(out)
+    except (TlstdError, OSError) as error:
+        fail(error)
+    typer.echo(found.to_json() if json_ else "\n".join(printable(line) for line in str(found).splitlines()))
+
+
+def _columns(pairs: list[str]) -> dict[str, Any] | None:
+    from tlstd.errors import InvalidParameterError
+
+    columns: dict[str, Any] = {}
+    for pair in pairs:
+        what, _, names = pair.partition("=")
+        if not names or not what:
+            raise InvalidParameterError(f"--map {pair!r} is not WHAT=COLUMN: write e.g. --map reward=r")
+        parts = names.split(",")
+        columns[what] = parts if len(parts) > 1 else parts[0]
+    return columns or None
+
+
+def _start(start: str | None, discrete: bool) -> Any:
+    from tlstd.errors import InvalidParameterError
+
+    if start is None or start in ("first", "all"):
+        return start
+    try:
+        states = [[float(number) for number in state.split(",")] for state in start.split(";")]
+    except ValueError:
+        raise InvalidParameterError(f"--start {start!r} is not first, all or numbers: write e.g. 0.1,0.2") from None
+    return [state[0] for state in states] if discrete and all(len(state) == 1 for state in states) else states

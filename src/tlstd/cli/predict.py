@@ -1,0 +1,46 @@
+"""``tlstd predict``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SHORT_HELP = "Ask a saved evaluation for the values of states."
+
+
+def command(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File that tlstd evaluate --out wrote.")],
+    states: Annotated[
+        str,
+        typer.Argument(
+            metavar="STATES", help="A file with a row of numbers for each state (CSV, npy), or - for input."
+        ),
+    ],
+    policy: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:FUNCTION", help="Of action values: the policy; else one column an action."),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Ask a saved evaluation for the values of states: one line for each."""
+    import json
+
+    import numpy as np
+
+    from tlstd.cli.asking import as_policy, fail, read_states
+    from tlstd.errors import TlstdError
+    from tlstd.evaluation import ValueFunction
+
+    try:
+        values = ValueFunction.load(model)
+        target = None if policy is None else as_policy(policy)
+        found = values.predict(read_states(states), policy=target)
+    except (TlstdError, OSError) as error:
+        fail(error)
+    if json_:
+        typer.echo(json.dumps(np.where(np.isfinite(found), found, None).tolist()))
+        return
+    for row in found.reshape(len(found), -1).tolist():
+        typer.echo(" ".join(f"{number:.10g}" for number in row))

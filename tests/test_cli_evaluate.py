@@ -1,0 +1,150 @@
+"""``tlstd evaluate`` and ``tlstd predict``, as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+import tlstd
+from tlstd import Log
+from tlstd.cli.app import app
+
+POLICY = '''"""A policy."""
+
+import numpy as np
+
+
+def right(states):
+    """Always to the right."""
+    return np.ones(len(states), dtype=int)
+
+
+nothing = 3
+'''
+
+
+def table(n_episodes: int = 60) -> pl.DataFrame:
+    """Five states in a row, the last one pays and ends; who acted goes right half of the time."""
+    rng, rows = np.random.default_rng(0), []
+    for episode in range(n_episodes):
+        state, t = 0, 0
+        while state < 5:
+            action = int(rng.random() < 0.5)
+            after = state + 1 if action else max(0, state - 1)
+            rows.append((episode, t, state, action, float(after == 5), after == 5))
+            state, t = after, t + 1
+    names = ["episode", "step", "obs", "action", "reward", "terminated"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    table().write_parquet(tmp_path / "steps.parquet")
+    (tmp_path / "my_policy.py").write_text(POLICY)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str, **options: str) -> Result:
+    return CliRunner().invoke(app, list(arguments), **options)  # type: ignore[arg-type]
+
+
+def test_one_command(folder: Path) -> None:
+    result = run("evaluate", "*.parquet", "--gamma", "0.9")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0].split()[0] == "estimator"
+    assert [line.split("  ")[0] for line in lines[1:6]] == ["KrylovLSTD", "LSTD", "t-LSTD", "TD", "Monte Carlo"]
+
+
+def test_another_policy_saved_and_asked(folder: Path) -> None:
+    asked = ("--gamma", "0.9", "--policy", "my_policy:right", "--json", "--out", "values")
+    result = run("evaluate", "steps.parquet", *asked)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["schema"] == 1
+    assert found["value"] == pytest.approx(0.9**4, abs=1e-3)
+    (folder / "states.csv").write_text("state\n0\n4\n")
+    values = run("predict", "values", "states.csv", "--policy", "my_policy:right")
+    assert [float(line) for line in values.stdout.split()] == pytest.approx([0.9**4, 1.0], abs=1e-3)
+    actions = run("predict", "values", "-", "--json", input="4\n")
+    assert json.loads(actions.stdout)[0][1] == pytest.approx(1.0, abs=1e-3)
+    inspected = run("inspect", "values")
+    assert "KrylovLSTD" in inspected.stdout
+    np.save(folder / "states.npy", np.array([[0.0], [4.0]]))
+    assert run("predict", "values", "states.npy").exit_code == 0
+
+
+def test_columns_by_name_and_start(folder: Path) -> None:
+    table().rename({"obs": "where", "reward": "gain"}).write_csv(folder / "other.csv")
+    maps = ("--map", "observation=where", "--map", "reward=gain")
+    result = run("evaluate", "other.csv", "--gamma", "0.9", *maps, "--start", "4", "--json")
+    assert result.exit_code == 0, result.output
+    assert list(json.loads(result.stdout)["estimators"][0]["values"]) == ["given states"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.parquet", "--gamma", "0.9"], "missing.parquet"),
+        (["steps.parquet", "--gamma", "1.5"], "Invalid value"),
+        (["steps.parquet"], "Missing option"),
+        (["steps.parquet", "--gamma", "0.9", "--policy", "my_policy"], "MODULE:FUNCTION"),
+        (["steps.parquet", "--gamma", "0.9", "--policy", "no_such:right"], "cannot be imported"),
+        (["steps.parquet", "--gamma", "0.9", "--policy", "my_policy:nothing"], "there is no function"),
+        (["steps.parquet", "--gamma", "0.9", "--map", "reward"], "WHAT=COLUMN"),
+        (["steps.parquet", "--gamma", "0.9", "--start", "here"], "--start"),
+        (["steps.parquet", "--gamma", "0.9", "--features", "tiles"], "features is 'tiles'"),
+        (["steps.parquet", "--gamma", "0.9", "--preset", "mine"], "preset"),
+        (["steps.parquet", "--gamma", "0.9", "--out", "."], "folder"),
+    ],
+)
+def test_mistakes_are_a_sentence(folder: Path, arguments: list[str], message: str) -> None:
+    result = run("evaluate", *arguments)
+    assert result.exit_code in (1, 2)
+    assert message in result.output
+    assert "Traceback" not in result.output
+    assert isinstance(result.exception, SystemExit)
+
+
+def test_states_that_cannot_be_used(folder: Path) -> None:
+    assert run("evaluate", "steps.parquet", "--gamma", "0.9", "--out", "values").exit_code == 0
+    for text, message in (("0\nx\n", "line 2"), ("0\n1,2\n", "2 numbers"), ("\n", "no states"), ("1,2\n", "shape")):
+        result = run("predict", "values", "-", input=text)
+        assert (result.exit_code, message in result.output) == (1, True), result.output
+    assert "cannot be loaded" in run("predict", "steps.parquet", "-", input="0").output
+    assert "cannot be used" in run("predict", "missing", "-", input="0").output
+
+
+def test_interrupted_nothing_is_half_written(folder: Path) -> None:
+    """Ctrl-C while it computes: the old file is there, and no other."""
+    (folder / "values").write_bytes(b"old")
+    table(3_000).write_parquet(folder / "steps.parquet")
+    words = [sys.executable, "-m", "tlstd", "evaluate", "steps.parquet", "--gamma", "0.9", "--out", "values"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(0.8)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert (folder / "values").read_bytes() == b"old"
+    assert sorted(os.listdir(folder)) == ["my_policy.py", "steps.parquet", "values"]
+
+
+def test_five_lines_of_python(folder: Path) -> None:
+    """What took 42 lines by hand."""
+    evaluation = tlstd.evaluate("steps.parquet", gamma=0.9)
+    log = Log.from_frame("steps.parquet")
+    starts = [float(log.rewards[a:b] @ 0.9 ** np.arange(b - a)) for a, b in pairwise(log.episodes)]
+    assert evaluation.value == pytest.approx(np.mean(starts), abs=0.05)
+    assert evaluation.rows[-1].value == pytest.approx(np.mean(starts))  # Monte Carlo is that mean
