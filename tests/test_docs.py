@@ -56,7 +56,10 @@ def test_code_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
     assert doctest.testmod(module, optionflags=flags).failed == 0
 
 
-@pytest.mark.parametrize("name", ["ten_minutes", pytest.param("forty_thousand_features", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name",
+    ["ten_minutes", *(pytest.param(n, marks=pytest.mark.long) for n in ("from_a_log", "forty_thousand_features"))],
+)
 def test_tutorial_is_up_to_date(
     name: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

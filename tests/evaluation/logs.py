@@ -92,7 +92,8 @@ def pole_policy(epsilon: float) -> Pole:
 
     def probabilities(seen: NDArray[Any]) -> FloatArray:
         towards = (seen[:, 2] + 0.5 * seen[:, 3] > 0.0).astype(int)
-        return epsilon / 2 + (1.0 - epsilon) * np.eye(2)[towards]
+        chances: FloatArray = epsilon / 2 + (1.0 - epsilon) * np.eye(2)[towards]
+        return chances
 
     return probabilities
 

@@ -13,6 +13,7 @@ from tlstd import AutoTiles, Log, OneHot
 from tlstd.evaluation import action_values
 from tlstd.evaluation.action_values import action_transitions, choose_dimension, fit_action_values, joint_transitions
 from tlstd.evaluation.policies import Target, as_target
+from tlstd.linalg.held_out import make_folds
 from tlstd.types import FloatArray
 
 
@@ -32,9 +33,10 @@ def test_garnet_of_the_samples(as_table: bool) -> None:
     steps = action_transitions(log, OneHot([0], [n - 1]), target, gamma, n_actions)
     model, choice = fit_action_values(steps, dimension=n * n_actions)
     assert choice is None
-    pair = log.observations * n_actions + log.actions
+    states, actions = (np.asarray(column, dtype=np.int64) for column in (log.observations, log.actions))
+    pair = states * n_actions + actions
     counts, P, r = np.zeros(n * n_actions), np.zeros((n * n_actions, n)), np.zeros(n * n_actions)
-    following = np.append(log.observations[1:], 0)
+    following = np.append(states[1:], 0)
     following[log.episodes[1:] - 1] = log.final
     used = ~(log.truncated & as_table)  # a table does not have the state after a cut
     np.add.at(counts, pair[used], 1.0)
@@ -69,9 +71,10 @@ def test_residuals_by_a_dense_computation(monkeypatch: pytest.MonkeyPatch) -> No
     log = simulated(random_decisions(rng, 6, 2, 2, 0.1), np.full((6, 2), 0.5), rng, 400, 20)
     steps = action_transitions(log, OneHot([0], [5]), Target(function=lambda s: np.full((len(s), 2), 0.5)), 0.9, 2)
     found = choose_dimension(steps)
-    X, D = steps.X.toarray(), (steps.X - sp.csr_array(steps.X_next * steps.discounts[:, None])).toarray()
+    X, X_next = sp.csr_array(steps.X).toarray(), sp.csr_array(steps.X_next).toarray()
+    D = X - steps.discounts[:, None] * X_next
     C = X.T @ X / len(X) + 1e-3 * np.eye(12)
-    folds = action_values.held_out.make_folds(steps.discounts, steps.trace_discounts, 5).fold
+    folds = make_folds(steps.discounts, steps.trace_discounts, 5).fold
     total = 0.0
     for k in range(5):
         mine, rest = folds == k, folds != k

@@ -27,8 +27,6 @@ def command(
     """Ask a saved evaluation for the values of states: one line for each."""
     import json
 
-    import numpy as np
-
     from tlstd.cli.asking import as_policy, fail, read_states
     from tlstd.errors import TlstdError
     from tlstd.evaluation import ValueFunction
@@ -40,7 +38,7 @@ def command(
     except (TlstdError, OSError) as error:
         fail(error)
     if json_:
-        typer.echo(json.dumps(np.where(np.isfinite(found), found, None).tolist()))
+        typer.echo(json.dumps(found.tolist()))
         return
     for row in found.reshape(len(found), -1).tolist():
         typer.echo(" ".join(f"{number:.10g}" for number in row))

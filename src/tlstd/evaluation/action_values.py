@@ -30,7 +30,10 @@ from tlstd.types import FloatArray, IntArray, Transitions
 FOLDS = 5
 DIMENSIONS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 65, 80, 100, 125, 150, 200, 250, 300)
 """Krylov dimensions that are compared."""
-WORSE = 5
+AT_LEAST = 80
+"""Dimension before which the search does not end: where rewards are the same everywhere, small ones have the residual
+of no values at all, and larger ones a larger residual before they have a smaller one."""
+WORSE = 3
 """Dimensions in a row that are worse than the best, after which the search ends."""
 COVARIANCE_RIDGE = 1e-3
 """Added to the feature covariance, in units of the mean ‖x‖²."""
@@ -162,7 +165,8 @@ def choose_dimension(steps: Transitions) -> Residuals:
             errors = r_k - D_k @ arnoldi.paths[0].solution(m)
             squares[-1].append(inverse.square(X_k.T @ errors / errors.size))
         scores = np.mean(squares, axis=1)
-        if len(scores) - 1 - int(scores.argmin()) >= WORSE or all(arnoldi.paths[0].finished for arnoldi in paths):
+        worse = len(scores) - 1 - int(scores.argmin())
+        if (m >= AT_LEAST and worse >= WORSE) or all(arnoldi.paths[0].finished for arnoldi in paths):
             break
     largest_first = np.array(squares)[::-1].T
     best = len(scores) - 1 - held_out.within_one_standard_error(largest_first)
