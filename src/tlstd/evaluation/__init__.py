@@ -9,7 +9,7 @@ Example
 """
 
 from tlstd.evaluation.choose import Choice, choose
-from tlstd.evaluation.evaluate import Evaluation, evaluate
+from tlstd.evaluation.evaluate import Evaluation, Row, evaluate
 from tlstd.evaluation.returns import Returns, Score, returns, score
 from tlstd.evaluation.true_values import Estimate, rollout_values, true_values
 from tlstd.evaluation.value_function import ValueFunction
@@ -19,6 +19,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Returns",
+    "Row",
     "Score",
     "ValueFunction",
     "choose",

@@ -166,7 +166,7 @@ def evaluate(
     estimators: Iterable[str] | None = None,
     probabilities: str = "logged",
     all: bool = False,
-    report: Report | None = None,
+    report: Callable[[str, float], None] | None = None,
 ) -> Evaluation:
     """The value of a policy from a log of steps, by several estimators side by side.
 
