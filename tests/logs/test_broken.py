@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tlstd import CapacityError, InvalidInputError, InvalidParameterError, Log
+from tlstd import CapacityError, InvalidInputError, InvalidParameterError, Log, TlstdError, Transitions
 from tlstd.logs import read_chunks
 
 Columns = dict[str, Any]
@@ -473,3 +474,57 @@ class TestChunks:
 
 def test_at_least_thirty() -> None:
     assert len(REFUSED) + len(SAID) >= 30
+
+
+def mangled(rng: np.random.Generator) -> Columns:
+    """A log of a few episodes with some things wrong with it, at random."""
+    columns = sound()
+    if rng.random() < 0.3:
+        columns = take(*sorted(rng.choice(10, rng.integers(1, 11), replace=False).tolist()))(columns)
+    if rng.random() < 0.3:
+        n = len(columns["reward"])
+        columns = take(*rng.integers(0, n, rng.integers(1, 2 * n)).tolist())(columns)
+    for name in rng.choice(list(columns), rng.integers(0, 5), replace=False).tolist():
+        columns.pop(name)
+    for name in rng.choice(list(columns), rng.integers(0, 2)).tolist():
+        values = [float("nan"), None, -1, 3, 0.5, "x", True, float("inf"), [1.0], 10**30]
+        columns[name][rng.integers(len(columns[name]))] = values[rng.integers(len(values))]
+    if rng.random() < 0.2:
+        columns["next_obs"] = rng.random((len(next(iter(columns.values()))), 2)).round().tolist()
+    if rng.random() < 0.2:
+        columns["done"] = rng.integers(0, 2, len(next(iter(columns.values())))).tolist()
+    return columns
+
+
+def test_whatever_is_wrong_is_said_in_our_words() -> None:
+    """Either a log whose transitions are sound, in chunks the same as whole, or one of our errors."""
+    accepted = 0
+    for seed in range(250):
+        columns = mangled(np.random.default_rng(seed))
+        try:
+            log = Log.from_frame(columns)
+        except TlstdError:
+            with suppress(TlstdError):
+                list(read_chunks(columns, rows=4))
+            continue
+        accepted += 1
+        steps = log.transitions(None, 0.9)
+        steps.check()
+        assert log.episodes[0] == 0
+        assert log.episodes[-1] == len(log)
+        assert (np.diff(log.episodes) > 0).all()
+        ends = log.terminated | log.truncated
+        assert (np.flatnonzero(ends) == log.episodes[1:] - 1).all()
+        if any("gap" in note or "goes up by" in note or "usual distance" in note for note in log.notes):
+            continue  # four rows may not say what one step is
+        try:
+            pieces = list(read_chunks(columns, rows=4))
+        except TlstdError as error:
+            message = str(error)
+            assert "chunks" in message or "n_observations" in message or "first step" in message, seed
+            continue
+        again = Transitions.concatenate([piece.transitions(None, 0.9) for piece in pieces])
+        assert len(again) == len(steps), seed
+        for name in ("rewards", "discounts", "trace_discounts"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(steps, name), err_msg=f"{name}, {seed}")
+    assert accepted > 50

@@ -204,10 +204,10 @@ class _Check:
         if table.step is not None:
             columns["step"] = self._numbers(table.step, "step", keep=True)
         if table.episode is not None:
-            columns["episode"] = _array(table.episode, self.name("episode"))
+            columns["episode"] = as_column(table.episode, self.name("episode"))
         for flag in FLAGS:
             if getattr(table, flag) is not None:
-                columns[flag] = _array(getattr(table, flag), self.name(flag))
+                columns[flag] = as_column(getattr(table, flag), self.name(flag))
         for role, column in columns.items():
             if len(column) != n:
                 raise InvalidInputError(
@@ -219,7 +219,7 @@ class _Check:
         self._as_discrete()
 
     def _observation(self, value: Any, role: str) -> AnyArray:
-        array, name = _array(value, self.name(role)), self.name(role)
+        array, name = as_column(value, self.name(role)), self.name(role)
         if array.ndim == 0:
             raise InvalidInputError(f"{name} is {array}, a single value: pass one observation for each step")
         if array.ndim > 2 or (array.ndim == 2 and array.shape[1] > MOST_NUMBERS):
@@ -235,7 +235,7 @@ class _Check:
         return array.astype(np.float64) if array.dtype.kind == "b" else array
 
     def _numbers(self, value: Any, role: str, *, keep: bool = False) -> AnyArray:
-        array, name = _array(value, self.name(role)), self.name(role)
+        array, name = as_column(value, self.name(role)), self.name(role)
         if array.dtype.kind not in "fiub":
             raise InvalidInputError(
                 f"{name} has values of type {_type(array)}, the first {_first(array)!r}: pass numbers"
@@ -243,7 +243,7 @@ class _Check:
         return array if keep and array.dtype.kind in "iu" else array.astype(np.float64, copy=False)
 
     def _action(self, value: Any) -> AnyArray:
-        array, name = _array(value, self.name("action")), self.name("action")
+        array, name = as_column(value, self.name("action")), self.name("action")
         if array.ndim > 2 or array.ndim == 0:
             raise InvalidInputError(f"{name} has shape {array.shape}: pass (N,) or (N, A)")
         if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind in "iub":
@@ -604,12 +604,17 @@ class _Check:
     def _say_silent(self, silent: BoolArray, flagged: bool) -> None:
         n_episodes, count = len(self.ids), int(silent.sum())
         names = ", ".join(repr(self.ids[c]) for c in self.code[silent][:5].tolist()) + ", …" * (count > 5)
-        if n_episodes == 1:
+        if not self.table.may_sort:  # a piece does not know what the others have
+            self.say(
+                "Episodes without an end flag in their last row are taken for cut off, not for ended."
+                if flagged
+                else "There are no end flags: episodes are taken for cut off, not for ended (ends='terminated' says "
+                "otherwise)."
+            )
+        elif n_episodes == 1:
             self.say(
                 "The log is one stream without an end: the mean over all states and the value of the first state stand "
                 "for the start states."
-                if not flagged or not self.table.continues
-                else "The last episode is cut off by the end of the data."
             )
         elif flagged:
             self.say(
@@ -805,7 +810,7 @@ class _Check:
 # --- small things ---------------------------------------------------------------------------------------------------
 
 
-def _array(value: Any, name: str) -> AnyArray:
+def as_column(value: Any, name: str) -> AnyArray:
     """The column as an array; lists of equal length become rows."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InvalidInputError(f"{name} has masked entries: fill them or leave them out")

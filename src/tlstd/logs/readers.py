@@ -17,7 +17,7 @@ import numpy as np
 
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.extras import needs
-from tlstd.logs.checking import name_rows
+from tlstd.logs.checking import as_column, name_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -196,7 +196,7 @@ def _readable(path: Path | str) -> Iterator[None]:
 
 def _of_mapping(source: Mapping[Any, Any], name: str) -> Part:
     columns = {str(key): value for key, value in source.items()}
-    return Part(name, list(columns), lambda names: {key: columns[key] for key in names})
+    return Part(name, list(columns), lambda names: {key: as_column(columns[key], key) for key in names})
 
 
 def _of_pandas(frame: Any) -> Part:
@@ -204,7 +204,9 @@ def _of_pandas(frame: Any) -> Part:
     if repeated:
         raise InvalidInputError(f"the frame has the column {repeated[0]} twice: give columns different names")
     columns = {str(name): name for name in frame.columns}
-    return Part("", list(columns), lambda names: {name: _of_series(frame[columns[name]]) for name in names})
+    return Part(
+        "", list(columns), lambda names: {name: as_column(_of_series(frame[columns[name]]), name) for name in names}
+    )
 
 
 def _of_series(series: Any) -> Any:
