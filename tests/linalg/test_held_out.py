@@ -328,3 +328,9 @@ def test_returns_that_overflow_do_not_count(rho: float) -> None:
     )
     assert np.isfinite(targets.values**2).all()
     assert targets.why is not None
+
+
+def test_a_candidate_that_has_nearly_diverged_is_not_within_a_standard_error() -> None:
+    """Squares of its errors overflow: no warning, and it is not chosen."""
+    errors = np.array([[1e200, 1.0, 2.0], [3e200, 1.0, 2.1]])
+    assert held_out.within_one_standard_error(errors) == 1

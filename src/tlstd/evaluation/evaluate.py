@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from tlstd import container, parameters
@@ -40,6 +41,8 @@ OFF_POLICY_LAMBDAS = (0.0, 0.5, 0.9)
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 STEP_SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
 """Of TD, divided by the mean ‖x‖²."""
+FEWEST_VISITS = 20
+"""Steps in which a feature of state and action occurs, on average, below which LSTDQ comes with a warning."""
 RANK = 40
 """Of t-LSTD."""
 MOST_FOR_LSTD = 1_000
@@ -202,9 +205,9 @@ def evaluate(
     -------
     Evaluation
         On-policy the answer is Krylov LSTD's, with λ and dimension chosen by held-out returns
-        (:func:`tlstd.evaluation.choose`). For another policy it is LSTDQ's: least squares for action values with λ = 0,
-        its dimension chosen by held-out residuals, because logged returns are not the policy's. Only where the policy
-        is given as (N,) probabilities it is Krylov LSTD's with importance ratios.
+        (:func:`tlstd.evaluation.choose`). For another policy it is Krylov LSTD's with importance ratios, if the log has
+        probabilities of its actions; else LSTDQ's: least squares for action values with λ = 0, its dimension chosen by
+        held-out residuals, because logged returns are not the policy's.
 
     Example
     -------
@@ -315,12 +318,16 @@ class _Run:
         if self.target is None:
             best = self._state_values(None)
         else:
+            rhos = None if self.asked == {"LSTDQ"} else self._ratios(self.target)
+            known = self.log.probabilities is not None
+            if rhos is not None and known:
+                best = self._state_values(rhos)
             if self.wants("LSTDQ") and self.target.logged is None:
-                best = self._action_values(self.target)
-            rhos = self._ratios(self.target)
-            if rhos is not None and self.asked != {"LSTDQ"}:
+                action_values = self._action_values(self.target)
+                best = action_values if best is None else best
+            if rhos is not None and not known:
                 with_ratios = self._state_values(rhos)
-                best = best if best is not None else with_ratios
+                best = with_ratios if best is None else best
             if best is None:
                 raise InvalidInputError(
                     "the policy is given by probabilities of the logged actions alone, and the log has none of the "
@@ -354,6 +361,13 @@ class _Run:
         if choice is not None:
             note += "" if choice.decided else " (not chosen)"
             self.notes.append(f"LSTDQ: {choice.note}")
+        X = sp.csr_array(steps.X)
+        visits = X.nnz / max(1, np.unique(X.indices).size)
+        if visits < FEWEST_VISITS:
+            self.notes.append(
+                f"Warning: a feature of state and action occurs in {visits:.0f} steps on average, fewer than "
+                f"{FEWEST_VISITS}: LSTDQ's values may be far too near to 0."
+            )
         self._add("LSTDQ", began, self._means(lambda states: self._asked(values, states, target)), note)
         return values
 

@@ -372,5 +372,7 @@ def within_one_standard_error(errors: FloatArray) -> int:
         return best
     finite = np.isfinite(total)
     margin = np.zeros(total.size)
-    margin[finite] = (errors[:, finite] - errors[:, [best]]).std(axis=0, ddof=1) * np.sqrt(len(errors))
+    with np.errstate(over="ignore"):  # of what has nearly diverged; its margin is infinite, and so is its distance
+        margin[finite] = (errors[:, finite] - errors[:, [best]]).std(axis=0, ddof=1) * np.sqrt(len(errors))
+    margin[~np.isfinite(margin)] = 0.0
     return int(np.flatnonzero(total <= total[best] + margin)[0])
