@@ -20,6 +20,7 @@ from tlstd_lab.statistics import mean_band
 COLOURS = {
     "TD": "#0072B2",
     "true-online TD": "#56B4E9",
+    "replay TD": "#332288",
     "iLSTD": "#E69F00",
     "LSTD": "#000000",
     "t-LSTD": "#D55E00",

@@ -36,7 +36,7 @@ def make(estimator: Mapping[str, Any], n_features: int) -> LinearEstimator:
             arguments[key] = Decay(*value)
         elif isinstance(value, Mapping) and "class" in value:
             arguments[key] = make(value, n_features)
-    if name == "Handover":
+    if any(isinstance(value, LinearEstimator) for value in arguments.values()):  # its parts know their features
         return CLASSES[name](**arguments)
     return CLASSES[name](n_features, **arguments)
 

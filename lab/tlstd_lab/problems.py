@@ -107,6 +107,24 @@ def problem(name: str) -> Problem:
     return PROBLEMS[name]()
 
 
+@lru_cache(maxsize=8)
+def visited(name: str) -> Problem:
+    """The same problem with errors measured where a stream goes: at states of a path that no run has.
+
+    Example
+    -------
+    >>> visited("car-tiles").truth.shape
+    (500,)
+    """
+    made = problem(name)
+    if isinstance(made.domain, EnergyStorage):  # its states are such ones
+        return made
+    states = trajectory(made.domain, n_steps=5_000, seed=EVALUATION_SEED).states[::10]
+    return made._replace(
+        X=made.features.encode_many(made.domain.observe(states)), truth=true_values(made.domain, states)
+    )
+
+
 @lru_cache(maxsize=2)
 def stream(name: str, n_steps: int, seed: int) -> Transitions:
     """``n_steps`` transitions of the problem's own policy; the last two are kept."""

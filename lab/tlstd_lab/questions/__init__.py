@@ -28,6 +28,7 @@ QUESTIONS: tuple[str, ...] = (
     "cutoff",
     "smoothness",
     "directions",
+    "contest",
     "explorer",
 )
 """The folders in the paper's order, then what goes beyond it."""

@@ -1,0 +1,349 @@
+"""Panels: error against samples and against CPU time, on four problems, and who wins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from tlstd.types import FloatArray
+from tlstd_lab.chart import Axis, Chart, Legend, Rule, curve
+from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, below
+from tlstd_lab.panel import TUNING_SEED, Panel, Results, Scale, pick, seeds, specs
+from tlstd_lab.problems import problem
+from tlstd_lab.questions.contest.methods import METHODS, NEEDS_THE_MATRIX, OURS, filled
+from tlstd_lab.spec import RunSpec
+from tlstd_lab.statistics import Interval, interval, ratio_of_means
+
+SAMPLES: dict[str, tuple[int, ...]] = {
+    "smoke": (100, 200),
+    "quick": (500, 1_000, 2_000, 4_000),
+    "paper": (250, 500, 1_000, 2_000, 4_000, 7_000, 10_000),
+}
+FROM = 1_000
+"""Samples from which on claims are decided."""
+TIMES = 40
+"""CPU times at which errors are compared."""
+RIVALS = {
+    "td": ("TD and true-online TD, tuned", ("TD", "true-online TD")),
+    "replay": ("TD with replay, tuned", ("replay TD",)),
+    "truncated": ("t-LSTD and ATD", ("t-LSTD, r=40", "t-LSTD, r=200", "t-LSTD, chosen", "ATD")),
+    "whole": ("methods with all of A", ("iLSTD", "LSTD, cut-off", "LSTD, ridge")),
+}
+"""Words and methods of each claim."""
+STREAM = 1.1
+"""What a stream's error may be of that of a batch solution."""
+
+
+class Group(NamedTuple):
+    """Runs of one setting, and the numbers of samples that they stand for."""
+
+    estimator: dict[str, Any]
+    samples: tuple[int, ...]
+
+
+class _Contest(Panel):
+    """Shared by all problems."""
+
+    problem: ClassVar[str]
+    size = (3.4, 3.6)
+
+    timed: ClassVar[bool] = False
+    """Whether CPU times are shown."""
+
+    def methods(self, scale: Scale) -> list[str]:
+        """Return who takes part."""
+        few = self.problem == "energy" or (scale == "smoke" and self.problem != "car-tiles")
+        return [name for name in METHODS if not (few and name in NEEDS_THE_MATRIX)]
+
+    def samples(self, scale: Scale, name: str) -> tuple[int, ...]:
+        """Return the numbers of samples that a method is given."""
+        every, few = pick(SAMPLES, scale), METHODS[name].samples
+        return tuple(n for n in every if few is None or n in few) or every[-1:]
+
+    # --- runs --------------------------------------------------------------------------------------------------------
+
+    def sweep(self, scale: Scale, name: str) -> RunSpec:
+        """Return the run that tunes a method."""
+        method, effort = METHODS[name], METHODS[name].effort_at(scale)
+        settings = {
+            "problem": self.problem,
+            "estimator": method.estimator,
+            "axes": method.axes,
+            "start": method.start,
+            "samples": self.samples(scale, name),
+            "streams": effort.streams,
+            "tries": effort.tries,
+        }
+        return RunSpec("tune", settings, TUNING_SEED)
+
+    def tuning(self, scale: Scale) -> list[RunSpec]:
+        """Return the sweeps."""
+        return [self.sweep(scale, name) for name in self.methods(scale) if METHODS[name].axes]
+
+    def groups(self, results: Results, name: str) -> list[Group]:
+        """Return the settings of a method, and for which numbers of samples each was best."""
+        method, samples = METHODS[name], self.samples(results.scale, name)
+        if not method.axes:
+            return [Group(dict(method.estimator), samples)]
+        tuned, by_setting = (
+            results[self.sweep(results.scale, name)].columns,
+            dict[str, tuple[dict[str, Any], list[int]]](),
+        )
+        for i, n in enumerate(samples):
+            made = filled(method.estimator, {axis: float(tuned[axis][i]) for axis in method.axes})
+            by_setting.setdefault(json.dumps(made, sort_keys=True), (made, []))[1].append(n)
+        return [Group(made, tuple(counts)) for made, counts in by_setting.values()]
+
+    def runs_of(self, results: Results, name: str, group: Group, *, timed: bool) -> list[RunSpec]:
+        """Return the reported runs of one setting."""
+        method, effort = METHODS[name], METHODS[name].effort_at(results.scale)
+        settings: dict[str, Any] = {
+            "problem": self.problem,
+            "estimator": group.estimator,
+            "samples": group.samples,
+            "length": pick(SAMPLES, results.scale)[-1],
+        }
+        if method.choose:
+            settings["choose"] = method.choose
+        return specs("contest", settings, seeds(effort.timed if timed else effort.runs), timed=timed)
+
+    def runs(self, results: Results) -> list[RunSpec]:
+        """Return the runs of all methods, and, if times are shown, those that run alone."""
+        wanted = [
+            spec
+            for name in self.methods(results.scale)
+            for group in self.groups(results, name)
+            for timed in ((False, True) if self.timed else (False,))
+            for spec in self.runs_of(results, name, group, timed=timed)
+        ]
+        return sorted(wanted, key=lambda spec: spec.seed)
+
+    def column(self, results: Results, name: str, column: str) -> FloatArray:
+        """Return a column of a method's runs (runs, samples), each number of samples by the setting tuned to it."""
+        timed, found = column == "seconds", dict[int, FloatArray]()
+        for group in self.groups(results, name):
+            values = results.column(self.runs_of(results, name, group, timed=timed), column)
+            found |= {n: values[:, i] for i, n in enumerate(group.samples)}
+        together = np.stack([found[n] for n in self.samples(results.scale, name)], axis=1)
+        return together if timed else np.minimum(together, self.limit())
+
+    def limit(self) -> float:
+        """Twice the RMSE of zero, which a diverged run counts as."""
+        return 2.0 * float(np.sqrt(np.mean(problem(self.problem).truth ** 2)))
+
+    # --- claims ------------------------------------------------------------------------------------------------------
+
+    def against(self, results: Results, rival: str, column: str = "rmse", ours: str = OURS[0]) -> dict[int, Interval]:
+        """Return our error over a rival's, by the number of samples."""
+        mine, theirs = self.samples(results.scale, ours), self.samples(results.scale, rival)
+        errors, others = self.column(results, ours, column), self.column(results, rival, column)
+        found = {}
+        for n in sorted(set(mine) & set(theirs)):
+            if n >= min(FROM, mine[-1]):
+                pair = errors[:, mine.index(n)], others[:, theirs.index(n)]
+                runs = min(map(len, pair))
+                found[n] = ratio_of_means(*(part[:runs] for part in pair))
+        return found
+
+    def versus(self, results: Results, rivals: Sequence[str]) -> Finding:
+        """Decide whether Krylov LSTD is better than all of these at every number of samples."""
+        ratios = {rival: self.against(results, rival) for rival in rivals if rival in self.methods(results.scale)}
+        worst = max((ratio for by_n in ratios.values() for ratio in by_n.values()), key=lambda ratio: ratio.value)
+        notes = []
+        for rival, by_n in ratios.items():
+            there = self.against(results, rival, "visited")
+            words = ", ".join(f"{n:,}: {r} ({there[n].value:.3g})" for n, r in by_n.items())
+            notes.append(f"{METHODS[rival].label}: {words}")
+        note = "; ".join(notes) + "; in brackets at states that a stream visits"
+        return Finding(below(worst, 1.0), worst, "RMSE of Krylov LSTD over theirs, worst case", note)
+
+    def streaming(self, results: Results) -> Finding:
+        """Decide whether a solution at every step costs accuracy."""
+        batch, stream = OURS
+        ratios = self.against(results, batch, ours=stream)
+        worst = max(ratios.values(), key=lambda ratio: ratio.value)
+        note = ", ".join(f"{n:,}: {ratio}" for n, ratio in ratios.items())
+        return Finding(below(worst, STREAM), worst, "RMSE of the stream over that of batch solutions, worst case", note)
+
+
+class _Samples(_Contest):
+    """Error against samples."""
+
+    def chart(self, results: Results) -> Chart:
+        """Return a line per method."""
+        series = []
+        for name in self.methods(results.scale):
+            method = METHODS[name]
+            look = {"dash": method.dash, "marker": method.marker, "size": 2.5, "width": 1.6 if name in OURS else 1.0}
+            errors = self.column(results, name, "rmse")
+            series.append(curve(self.samples(results.scale, name), errors, method.label, method.colour, **look))
+        return Chart(series, Axis("samples", log=True), Axis("RMSE", log=True), legend=Legend("below", 2, 5.6))
+
+    def claims(self) -> Sequence[Claim]:
+        """Return what the results decide."""
+        text = 'From the same samples Krylov LSTD with "auto" has a lower error than {}.'
+        made = [
+            Claim(f"{self.name}-{key}", BEYOND, text.format(words), lambda results, r=rivals: self.versus(results, r))  # type: ignore[misc]
+            for key, (words, rivals) in RIVALS.items()
+        ]
+        statement = f"With a solution at every step Krylov LSTD has at most {STREAM:g} times the error of a batch one."
+        return (*made, Claim(f"{self.name}-stream", BEYOND, statement, self.streaming))
+
+
+class _Time(_Contest):
+    """Error against CPU time."""
+
+    timed = True
+
+    def chart(self, results: Results) -> Chart:
+        """Return a line per method, and the time from which on the claim is decided."""
+        series = []
+        for name in self.methods(results.scale):
+            method, seconds = METHODS[name], self.column(results, name, "seconds").mean(axis=0)
+            look = {"dash": method.dash, "marker": method.marker or "o", "size": 2.5}
+            look |= {"width": 1.6 if name in OURS else 1.0, "hollow": not method.marker}
+            errors = self.column(results, name, "rmse")
+            series.append(curve(seconds, errors, method.label, method.colour, **look))
+        start = Rule("x", self.first(results))
+        return Chart(
+            series, Axis("CPU seconds", log=True), Axis("RMSE", log=True), (start,), legend=Legend("below", 2, 5.6)
+        )
+
+    def first(self, results: Results) -> float:
+        """Twice TD's time for 1,000 samples."""
+        samples = self.samples(results.scale, "TD")
+        at = samples.index(FROM) if FROM in samples else -1
+        return 2.0 * float(self.column(results, "TD", "seconds").mean(axis=0)[at])
+
+    def claims(self) -> Sequence[Claim]:
+        """Return what the results decide."""
+        statement = (
+            "At every CPU time from twice that of TD for 1,000 samples on, Krylov LSTD, from as many samples as it can "
+            "solve for in that time, has the lowest error."
+        )
+        return (Claim(f"{self.name}-wins", BEYOND, statement, self.wins),)
+
+    def at(self, results: Results, seconds: float, names: Sequence[str]) -> tuple[str, FloatArray]:
+        """Return the best of some methods within a time, and the errors of its runs."""
+        best, least = "nobody", np.full(1, float(np.sqrt(np.mean(problem(self.problem).truth ** 2))))
+        for name in names:
+            fits = np.flatnonzero(self.column(results, name, "seconds").mean(axis=0) <= seconds)
+            if fits.size:
+                errors = self.column(results, name, "rmse")[:, fits[-1]]
+                if errors.mean() < least.mean():
+                    best, least = name, errors
+        return best, least
+
+    def wins(self, results: Results) -> Finding:
+        """Decide by the worst of many CPU times; the note says who wins when."""
+        last = max(
+            float(self.column(results, name, "seconds").mean(axis=0).max()) for name in self.methods(results.scale)
+        )
+        others = [name for name in self.methods(results.scale) if name not in OURS]
+        times, winners, ratios = np.geomspace(self.first(results), last, TIMES), [], []
+        for seconds in times:
+            ours, mine = self.at(results, seconds, OURS)
+            best, theirs = self.at(results, seconds, others)
+            runs = min(len(mine), len(theirs))
+            ratio = interval(lambda a, b: float(a.mean() / b.mean()), mine[:runs], theirs[:runs], paired=runs > 1)
+            ratios.append(ratio)
+            winners.append(ours if ratio.high < 1.0 else best if ratio.low > 1.0 else f"{ours} or {best}")
+        worst = max(ratios, key=lambda ratio: ratio.value)
+        won = sum(ratio.high < 1.0 for ratio in ratios)
+        verdict: Verdict = "reproduced" if won == TIMES else "partly" if 2 * won >= TIMES else "not"
+        return Finding(
+            verdict, worst, "RMSE of Krylov LSTD over the best other's, worst CPU time", spans(times, winners)
+        )
+
+
+def spans(times: FloatArray, winners: Sequence[str]) -> str:
+    """Who wins from when on.
+
+    Example
+    -------
+    >>> spans(np.array([0.01, 0.02, 0.04]), ["TD", "TD", "LSTD"])
+    'from 10 ms TD; from 40 ms LSTD'
+    """
+    found, at = [], 0
+    for winner, members in groupby(winners):
+        found.append(f"from {1e3 * times[at]:.2g} ms {winner}")
+        at += len(list(members))
+    return "; ".join(found)
+
+
+_CAPTION = (
+    "{title}: everybody learns from the same 10,000 samples. TD, replay, iLSTD and ATD are tuned on other seeds for "
+    "each number of samples by itself (α, λ, constant or decaying steps, passes; a search that ends inside); t-LSTD "
+    "has λ=1 and the cut-off 0.01, LSTD and Krylov LSTD λ=0.9; what is called chosen is chosen by held-out data from "
+    "the same samples. A diverged run counts as twice the error of zero. Paper scale: 30 runs; iLSTD, LSTD with a "
+    "ridge and t-LSTD of rank 200: 10; ATD and other chosen ones: 5."
+)
+_TIME = " CPU time of learning, choosing and solving once, runs that are timed alone (3; the slowest 1)."
+
+
+class Energy(_Samples):
+    """Energy storage."""
+
+    name, problem = "contest-energy", "energy"
+    title = "RMSE against samples, all methods, energy"
+    caption = _CAPTION.format(title="Energy storage, 40,001 tiles")
+
+
+class EnergyTime(_Time):
+    """Energy storage."""
+
+    name, problem = "contest-energy-time", "energy"
+    title = "RMSE against CPU time, all methods, energy"
+    caption = Energy.caption + _TIME
+
+
+class CarTiles(_Samples):
+    """Mountain Car with tiles."""
+
+    name, problem = "contest-car-tiles", "car-tiles"
+    title = "RMSE against samples, all methods, Mountain Car, tiles"
+    caption = _CAPTION.format(title="Mountain Car, 1,000 tiles")
+
+
+class CarTilesTime(_Time):
+    """Mountain Car with tiles."""
+
+    name, problem = "contest-car-tiles-time", "car-tiles"
+    title = "RMSE against CPU time, all methods, Mountain Car, tiles"
+    caption = CarTiles.caption + _TIME
+
+
+class CarRBF(_Samples):
+    """Mountain Car with RBFs."""
+
+    name, problem = "contest-car-rbf", "car-rbf"
+    title = "RMSE against samples, all methods, Mountain Car, RBFs"
+    caption = _CAPTION.format(title="Mountain Car, 1,024 RBFs")
+
+
+class CarRBFTime(_Time):
+    """Mountain Car with RBFs."""
+
+    name, problem = "contest-car-rbf-time", "car-rbf"
+    title = "RMSE against CPU time, all methods, Mountain Car, RBFs"
+    caption = CarRBF.caption + _TIME
+
+
+class Pendulum(_Samples):
+    """Pendulum with RBFs."""
+
+    name, problem = "contest-pendulum", "pendulum-rbf"
+    title = "RMSE against samples, all methods, Pendulum, RBFs"
+    caption = _CAPTION.format(title="Pendulum, 1,024 RBFs")
+
+
+class PendulumTime(_Time):
+    """Pendulum with RBFs."""
+
+    name, problem = "contest-pendulum-time", "pendulum-rbf"
+    title = "RMSE against CPU time, all methods, Pendulum, RBFs"
+    caption = Pendulum.caption + _TIME
