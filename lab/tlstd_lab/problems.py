@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,11 +62,13 @@ def _pendulum(features: Callable[[Pendulum], FeatureMap], kind: str) -> Problem:
     return _problem(f"Pendulum, {kind}", pendulum, features(pendulum), states, true_values(pendulum, states))
 
 
-def _energy() -> Problem:
-    domain = EnergyStorage()
+def _energy(kind: str = "", **parameters: Any) -> Problem:
+    domain = EnergyStorage(**parameters)
     features = TileCoder(domain.low, domain.high, tiles=[5, 5, 10, 5], tilings=32, bias=True)
     states = trajectory(domain, n_steps=10_000, seed=EVALUATION_SEED).states[::10]
-    return _problem("Energy storage, tiles", domain, features, states, exact_values(domain, domain.policy(), states))
+    return _problem(
+        f"Energy storage{kind}, tiles", domain, features, states, exact_values(domain, domain.policy(), states)
+    )
 
 
 def _car_tiles(car: MountainCar) -> TileCoder:
@@ -90,6 +92,11 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "pendulum-tiles": lambda: _pendulum(lambda p: TileCoder(p.low, p.high, tiles=10, tilings=10), "tiles"),
     "pendulum-rbf": lambda: _pendulum(lambda p: RBF(p.low, p.high, grid=32, width=0.12), "RBFs"),
     "energy": _energy,
+    "energy-flat": lambda: _energy(", even demand", period=1, demand_wave=(3.0, 0.0)),
+    "energy-day": lambda: _energy(", demand by the day", period=24),
+    "energy-calm": lambda: _energy(", calm prices", period=24, price_walk=(1.0, 3), jump_probability=0.0),
+    "energy-jumps": lambda: _energy(", jumping prices", period=24, jump_probability=0.15),
+    "energy-small": lambda: _energy(", small storage", period=24, capacity=10, max_flow=2),
 }
 
 

@@ -10,8 +10,13 @@ from tlstd_lab.questions.printed import task as printed
 from tlstd import LSTD, TLSTD, InvalidParameterError, TrueOnlineTD
 from tlstd.estimators.handover import Handover
 
+INSTANCES = [name for name in PROBLEMS if name.startswith("energy-")]
+"""Each has a policy by dynamic programming, half a minute of work."""
 
-@pytest.mark.parametrize("name", PROBLEMS)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name in INSTANCES else name for name in PROBLEMS]
+)
 def test_problems(name: str) -> None:
     made = problem(name)
     assert made.X.shape == (made.truth.size, made.features.n_features)

@@ -29,6 +29,10 @@ QUESTIONS: tuple[str, ...] = (
     "smoothness",
     "directions",
     "contest",
+    "dimension",
+    "chosen",
+    "instances",
+    "memory",
     "explorer",
 )
 """The folders in the paper's order, then what goes beyond it."""

@@ -12,6 +12,7 @@ QUESTION = Question(
         "contest-car-rbf-time": "panel:CarRBFTime",
         "contest-pendulum": "panel:Pendulum",
         "contest-pendulum-time": "panel:PendulumTime",
+        "contest-rate": "rates:Rates",
     },
     tasks={"contest": Task("task:contest"), "tune": Task("tuning:tune")},
 )

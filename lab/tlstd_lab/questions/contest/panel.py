@@ -13,8 +13,7 @@ from tlstd.types import FloatArray
 from tlstd_lab.chart import Axis, Chart, Legend, Rule, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, below
 from tlstd_lab.panel import TUNING_SEED, Panel, Results, Scale, pick, seeds, specs
-from tlstd_lab.problems import problem
-from tlstd_lab.questions.contest.methods import METHODS, NEEDS_THE_MATRIX, OURS, filled
+from tlstd_lab.questions.contest.methods import METHODS, NEEDS_THE_MATRIX, OURS, Effort, filled
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import Interval, interval, ratio_of_means
 
@@ -45,7 +44,7 @@ class Group(NamedTuple):
     samples: tuple[int, ...]
 
 
-class _Contest(Panel):
+class Contest(Panel):
     """Shared by all problems."""
 
     problem: ClassVar[str]
@@ -59,16 +58,24 @@ class _Contest(Panel):
         few = self.problem == "energy" or (scale == "smoke" and self.problem != "car-tiles")
         return [name for name in METHODS if not (few and name in NEEDS_THE_MATRIX)]
 
+    def every(self, scale: Scale) -> tuple[int, ...]:
+        """Return the numbers of samples."""
+        return pick(SAMPLES, scale)
+
+    def effort(self, scale: Scale, name: str) -> Effort:
+        """Return how many runs a method is given."""
+        return METHODS[name].effort_at(scale)
+
     def samples(self, scale: Scale, name: str) -> tuple[int, ...]:
         """Return the numbers of samples that a method is given."""
-        every, few = pick(SAMPLES, scale), METHODS[name].samples
+        every, few = self.every(scale), METHODS[name].samples
         return tuple(n for n in every if few is None or n in few) or every[-1:]
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
     def sweep(self, scale: Scale, name: str) -> RunSpec:
         """Return the run that tunes a method."""
-        method, effort = METHODS[name], METHODS[name].effort_at(scale)
+        method, effort = METHODS[name], self.effort(scale, name)
         settings = {
             "problem": self.problem,
             "estimator": method.estimator,
@@ -100,12 +107,12 @@ class _Contest(Panel):
 
     def runs_of(self, results: Results, name: str, group: Group, *, timed: bool) -> list[RunSpec]:
         """Return the reported runs of one setting."""
-        method, effort = METHODS[name], METHODS[name].effort_at(results.scale)
+        method, effort = METHODS[name], self.effort(results.scale, name)
         settings: dict[str, Any] = {
             "problem": self.problem,
             "estimator": group.estimator,
             "samples": group.samples,
-            "length": pick(SAMPLES, results.scale)[-1],
+            "length": self.every(results.scale)[-1],
         }
         if method.choose:
             settings["choose"] = method.choose
@@ -129,11 +136,12 @@ class _Contest(Panel):
             values = results.column(self.runs_of(results, name, group, timed=timed), column)
             found |= {n: values[:, i] for i, n in enumerate(group.samples)}
         together = np.stack([found[n] for n in self.samples(results.scale, name)], axis=1)
-        return together if timed else np.minimum(together, self.limit())
+        return together if timed else np.minimum(together, 2.0 * self.zero(results))
 
-    def limit(self) -> float:
-        """Twice the RMSE of zero, which a diverged run counts as."""
-        return 2.0 * float(np.sqrt(np.mean(problem(self.problem).truth ** 2)))
+    def zero(self, results: Results) -> float:
+        """Return the RMSE of predicting 0; a diverged run counts as twice that."""
+        (group,) = self.groups(results, OURS[0])
+        return float(results[self.runs_of(results, OURS[0], group, timed=False)[0]].columns["zero"][0])
 
     # --- claims ------------------------------------------------------------------------------------------------------
 
@@ -170,7 +178,7 @@ class _Contest(Panel):
         return Finding(below(worst, STREAM), worst, "RMSE of the stream over that of batch solutions, worst case", note)
 
 
-class _Samples(_Contest):
+class _Samples(Contest):
     """Error against samples."""
 
     def chart(self, results: Results) -> Chart:
@@ -194,7 +202,7 @@ class _Samples(_Contest):
         return (*made, Claim(f"{self.name}-stream", BEYOND, statement, self.streaming))
 
 
-class _Time(_Contest):
+class _Time(Contest):
     """Error against CPU time."""
 
     timed = True
@@ -229,7 +237,7 @@ class _Time(_Contest):
 
     def at(self, results: Results, seconds: float, names: Sequence[str]) -> tuple[str, FloatArray]:
         """Return the best of some methods within a time, and the errors of its runs."""
-        best, least = "nobody", np.full(1, float(np.sqrt(np.mean(problem(self.problem).truth ** 2))))
+        best, least = "nobody", np.full(1, self.zero(results))
         for name in names:
             fits = np.flatnonzero(self.column(results, name, "seconds").mean(axis=0) <= seconds)
             if fits.size:

@@ -28,7 +28,7 @@ def contest(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatAr
 
     Columns: ``samples``; ``seconds``, of learning from all samples so far, choosing, and solving once; ``rmse`` at the
     problem's states; ``visited``, the RMSE at states of another stream; ``chosen``, the value or Krylov dimension, NaN
-    if there is none.
+    if there is none; ``zero``, the RMSE of predicting 0.
     """
     name, samples = settings["problem"], settings["samples"]
     made, there = problem(name), visited(name)
@@ -45,9 +45,9 @@ def contest(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatAr
                 learning += time.process_time() - begin
                 seconds = learning + _read(model)
             errors = made.rmse(model.predict(made.X)), there.rmse(model.predict(there.X))
-            rows.append((seconds, *errors, _chosen(settings, model)))
-    columns = np.array(rows).T
-    return {"samples": np.array(samples)} | dict(zip(("seconds", "rmse", "visited", "chosen"), columns, strict=True))
+            rows.append((seconds, *errors, _chosen(settings, model), made.rmse(np.zeros(made.truth.size))))
+    names = ("seconds", "rmse", "visited", "chosen", "zero")
+    return {"samples": np.array(samples)} | dict(zip(names, np.array(rows).T, strict=True))
 
 
 def _measure(settings: dict[str, Any], steps: Transitions) -> tuple[LinearEstimator, float]:

@@ -22,6 +22,7 @@ COMMON = {"lambda_": 0.9, "rcond": 1e-3}
 METHODS: dict[str, dict[str, Any]] = {
     "LSTD": {"class": "LSTD", **COMMON},
     "t-LSTD": {"class": "TLSTD", "rank": 50, **COMMON},
+    "Krylov LSTD": {"class": "KrylovLSTD", "reads": "stream", "lambda_": 0.9},
 }
 
 
@@ -63,7 +64,7 @@ class _Tracking(Panel):
         return seeds(pick({"smoke": 1, "quick": 4, "paper": 10}, scale))
 
     def runs(self, results: Results) -> list[RunSpec]:
-        """Return LSTD and t-LSTD with both kinds of weights, and TD."""
+        """Return the methods of least squares with both kinds of weights, and TD."""
         wanted = self.forgetting(results, "TD")
         for method in METHODS:
             wanted += self.averaged(results.scale, method) + self.forgetting(results, method)
@@ -72,7 +73,7 @@ class _Tracking(Panel):
     def chart(self, results: Results) -> Chart:
         """Return the errors against the current truth; the change is where the line stands."""
         samples, series = results[self.averaged(results.scale, "LSTD")[0]].columns["samples"], []
-        for method, marker in zip(METHODS, ("s", "o"), strict=True):
+        for method, marker in zip(METHODS, ("s", "o", "P"), strict=True):
             colour, runs = COLOURS[method], self.forgetting(results, method)
             beta = runs[0].plain_settings()["estimator"]["beta"]
             errors = results.column(self.averaged(results.scale, method), "rmse")
@@ -105,7 +106,13 @@ class _Tracking(Panel):
                 f"{self.name}-rank",
                 BEYOND,
                 f"{what}, t-LSTD of rank 50 follows as well as LSTD (256 RBFs), both with constant β.",
-                self._rank,
+                lambda results: self._like_lstd(results, "t-LSTD"),
+            ),
+            Claim(
+                f"{self.name}-krylov",
+                BEYOND,
+                f"{what}, Krylov LSTD, a solution at every step, follows as well as LSTD, both with constant β.",
+                lambda results: self._like_lstd(results, "Krylov LSTD"),
             ),
             Claim(
                 f"{self.name}-TD",
@@ -145,10 +152,10 @@ class _Tracking(Panel):
         note = "; ".join(f"{method}: {ratio}" for method, ratio in found.items())
         return Finding(above(found["t-LSTD"], 1.0), found["t-LSTD"], "RMSE before the change, t-LSTD, β over 1/t", note)
 
-    def _rank(self, results: Results) -> Finding:
-        ends = [self._errors(results, self.forgetting(results, method), 1) for method in ("t-LSTD", "LSTD")]
+    def _like_lstd(self, results: Results, method: str) -> Finding:
+        ends = [self._errors(results, self.forgetting(results, name), 1) for name in (method, "LSTD")]
         ratio = ratio_of_means(*ends)
-        return Finding(below(ratio, 1.1, partly=1.5), ratio, "RMSE at the end, t-LSTD over LSTD")
+        return Finding(below(ratio, 1.1, partly=1.5), ratio, f"RMSE at the end, {method} over LSTD")
 
     def _td(self, results: Results) -> Finding:
         ends = {m: self._errors(results, self.forgetting(results, m), 1) for m in ("LSTD", "t-LSTD", "TD")}
