@@ -1,0 +1,153 @@
+"""Write the tables of who does how well, and README's figure, from the committed runs of the contest.
+
+uv run python -m tlstd_lab.report.contest_table                # computes no run
+uv run python -m tlstd_lab.report.contest_table --store DIR    # also runs that are not packed yet
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from tlstd_lab.drawing import STYLE, draw
+from tlstd_lab.panel import Results
+from tlstd_lab.questions import panel
+from tlstd_lab.questions.contest.methods import METHODS
+from tlstd_lab.questions.contest.panel import Contest
+from tlstd_lab.report.claims_page import BUNDLES, ROOT
+from tlstd_lab.report.sources import Sources
+from tlstd_lab.statistics import interval
+from tlstd_lab.tables import table, with_tables
+
+PROBLEMS = {
+    "contest-energy-time": "energy, 40,001 tiles",
+    "contest-car-tiles-time": "Mountain Car, 1,000 tiles",
+    "contest-car-rbf-time": "Mountain Car, 1,024 RBFs",
+    "contest-pendulum-time": "Pendulum, 1,024 RBFs",
+}
+"""Panels, and their words."""
+FIRST, LAST = 1_000, 10_000
+"""Numbers of samples in the tables."""
+TO_TUNE = {
+    "TD": "step size, λ, decay",
+    "true-online TD": "step size, λ, decay",
+    "replay TD": "step size, λ, decay, passes",
+    "iLSTD": "step size, decay",
+    "ATD": "rank, step size",
+    "t-LSTD, r=40": "rank",
+    "t-LSTD, r=200": "rank",
+}
+"""What a method needs to be told; nothing if it is not here."""
+
+
+class Cell(NamedTuple):
+    """What a method reaches on a problem: mean errors and their intervals, and CPU seconds for the last of them."""
+
+    errors: dict[int, tuple[float, float, float]]
+    seconds: float
+
+    def words(self, best: Cell | None = None) -> str:
+        """In words, bold where no other is known to be better."""
+        found = []
+        for n, (value, low, _) in self.errors.items():
+            bold = best is not None and n in best.errors and low <= best.errors[n][2]
+            found.append(f"**{value:.3g}**" if bold else f"{value:.3g}")
+        return " · ".join(found) + f", {duration(self.seconds)}"
+
+
+def cells(results: Results, name: str, column: str = "rmse") -> dict[str, Cell]:
+    """Of all methods of a panel."""
+    contest = panel(name)
+    assert isinstance(contest, Contest)
+    found = {}
+    for method in contest.methods(results.scale):
+        samples = contest.samples(results.scale, method)
+        errors, seconds = contest.column(results, method, column), contest.column(results, method, "seconds")
+        shown = {}
+        for n in (FIRST, samples[-1]):
+            number = interval(lambda e: float(e.mean()), errors[:, samples.index(n)])
+            shown[n] = (number.value, number.low, number.high)
+        found[method] = Cell(shown, float(seconds[:, -1].mean()))
+    return found
+
+
+def best_of(found: dict[str, Cell]) -> Cell:
+    """The least errors of all."""
+    counts = {n for cell in found.values() for n in cell.errors}
+    least = {n: min((c.errors[n] for c in found.values() if n in c.errors), key=lambda e: e[0]) for n in counts}
+    return Cell(least, 0.0)
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    Example
+    -------
+    >>> duration(0.0163), duration(2.31), duration(0.4)
+    ('16 ms', '2.3 s', '0.40 s')
+    """
+    if seconds < 0.1:
+        return f"{1e3 * seconds:.2g} ms"
+    return f"{seconds:.2f} s" if seconds < 1.0 else f"{seconds:.2g} s"
+
+
+def all_problems(results: Results) -> str:
+    """Every method on every problem."""
+    by_problem = {name: cells(results, name) for name in PROBLEMS}
+    best = {name: best_of(found) for name, found in by_problem.items()}
+    rows = []
+    for method, settings in METHODS.items():
+        words = [
+            found[method].words(best[name]) + ("" if LAST in found[method].errors else " (4,000)")
+            if method in found
+            else "does not fit"
+            for name, found in by_problem.items()
+        ]
+        rows.append([settings.label, *words])
+    return table(["", *PROBLEMS.values()], rows)
+
+
+def energy(results: Results) -> str:
+    """README's table: the problem with 40,001 features."""
+    found = cells(results, "contest-energy-time")
+    best, rows = best_of(found), []
+    for method in ("TD", "replay TD", "ATD", "t-LSTD, r=40", "t-LSTD, r=200", "Krylov LSTD", "Krylov LSTD, stream"):
+        errors = [
+            f"**{v:.0f}**" if low <= best.errors[n][2] else f"{v:.0f}"
+            for n, (v, low, _) in found[method].errors.items()
+        ]
+        rows.append([METHODS[method].label, *errors, duration(found[method].seconds), TO_TUNE.get(method, "nothing")])
+    return table(["", "RMSE, 1,000 samples", "10,000 samples", "CPU time", "to be tuned"], rows)
+
+
+def draw_energy(results: Results, path: Path) -> None:
+    """README's figure: error against samples and against CPU time."""
+    names = ("contest-energy", "contest-energy-time")
+    with plt.rc_context(STYLE):
+        figure, places = plt.subplots(1, 2, figsize=(8.2, 3.6), layout="constrained")
+        for name, axes in zip(names, np.ravel(places), strict=True):
+            draw(panel(name).chart(results), axes)
+        figure.savefig(path, dpi=150)
+        plt.close(figure)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Write everything."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", type=Path, nargs="*", default=[])
+    given = parser.parse_args(arguments)
+    results = Results(Sources([*given.store, ROOT / BUNDLES["paper"]]), "paper")
+    made = {"contest": all_problems(results), "contest-energy": energy(results)}
+    for page in (ROOT / "README.md", ROOT / "docs" / "which_estimator.md"):
+        text = page.read_text(encoding="utf-8")
+        here = {name: words for name, words in made.items() if f"<!-- table: {name} -->" in text}
+        page.write_text(with_tables(text, here), encoding="utf-8")
+    draw_energy(results, ROOT / "docs" / "figures" / "contest_energy.png")
+
+
+if __name__ == "__main__":
+    main()
