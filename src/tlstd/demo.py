@@ -1,4 +1,4 @@
-"""The demo: values of Mountain Car, learned from one stream by every estimator of the paper's comparison."""
+"""The demo: values of Mountain Car, learned from one stream by the paper's estimators and by Krylov LSTD."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.atd import ATD
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.ilstd import ILSTD
+from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.step_sizes import Decay
 from tlstd.estimators.td import TD
@@ -41,9 +42,10 @@ METHODS: dict[str, Callable[[int], LinearEstimator]] = {
     "t-LSTD, rank 50": lambda d: TLSTD(d, 50, lambda_=LAMBDA),
     "t-LSTD, rank 100": lambda d: TLSTD(d, 100, lambda_=LAMBDA),
     "LSTD": lambda d: LSTD(d, lambda_=LAMBDA),
+    "Krylov LSTD": lambda d: KrylovLSTD(d, lambda_=LAMBDA),
 }
 """From the number of features. The step sizes are the best of a small sweep over another stream (seed 7)."""
-PICTURES = ("TD", "t-LSTD, rank 20", "t-LSTD, rank 100")
+PICTURES = ("TD", "t-LSTD, rank 50", "Krylov LSTD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,8 @@ def draw(results: list[Result], truth: FloatArray, path: Path) -> None:
         axis.label_outer()
     axes[0].set_ylabel("velocity")
     figure.colorbar(image, ax=axes[:4], label="value", pad=0.01)
-    colours = ("0.55", "0.2", "#E69F00", "#CC79A7", "#56B4E9", "#009E73", "#0072B2", "#D55E00")
-    for r, colour, marker in zip(results, colours, "x+PvosD^", strict=True):
+    colours = ("0.55", "0.2", "#E69F00", "#CC79A7", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#117733")
+    for r, colour, marker in zip(results, colours, "x+PvosD^*", strict=True):
         axes[4].plot(CHECKPOINTS, r.errors, marker=marker, markersize=4, color=colour, label=r.name)
     axes[4].set(xlabel="samples", ylabel="RMSE on a 20 × 20 grid", yscale="log", title="learning curves")
     axes[4].set_yticks([5, 10, 20, 40], labels=["5", "10", "20", "40"])
