@@ -32,13 +32,13 @@ class Effort:
     """Settings that a sweep may try."""
 
 
-EFFORTS: dict[Scale, tuple[Effort, Effort, Effort]] = {
-    "smoke": (Effort(1, 1, 1, 2), Effort(1, 1, 1, 2), Effort(1, 1, 1, 2)),
-    "quick": (Effort(4, 1, 1, 60), Effort(2, 1, 1, 15), Effort(1, 1, 1, 6)),
-    "paper": (Effort(30, 3, 3, 300), Effort(10, 3, 1, 40), Effort(5, 1, 1, 10)),
+EFFORTS: dict[Scale, tuple[Effort, ...]] = {
+    "smoke": (Effort(1, 1, 1, 2),) * 4,
+    "quick": (Effort(4, 1, 1, 40), Effort(4, 1, 1, 20), Effort(2, 1, 1, 10), Effort(1, 1, 1, 4)),
+    "paper": (Effort(30, 3, 3, 200), Effort(30, 3, 1, 70), Effort(10, 3, 1, 30), Effort(5, 1, 1, 8)),
 }
-"""By scale, for methods that are cheap, slow and slowest."""
-CHEAP, SLOW, SLOWEST = 0, 1, 2
+"""By scale, for methods that are cheap, that go through the samples several times, slow and slowest."""
+CHEAP, REPEATED, SLOW, SLOWEST = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,7 @@ METHODS: dict[str, Method] = {
         {"class": "Replay", "learner": {"class": "TD"}},
         td_axes(passes=PASSES),
         REPLAY_START,
+        effort=REPEATED,
         marker="D",
     ),
     "iLSTD": Method(
