@@ -34,8 +34,8 @@ class Effort:
 
 EFFORTS: dict[Scale, tuple[Effort, ...]] = {
     "smoke": (Effort(1, 1, 1, 2),) * 4,
-    "quick": (Effort(4, 1, 1, 40), Effort(4, 1, 1, 20), Effort(2, 1, 1, 10), Effort(1, 1, 1, 4)),
-    "paper": (Effort(30, 3, 3, 200), Effort(30, 3, 1, 70), Effort(10, 3, 1, 30), Effort(5, 1, 1, 8)),
+    "quick": (Effort(4, 1, 2, 40), Effort(4, 1, 2, 20), Effort(2, 1, 1, 10), Effort(1, 1, 1, 4)),
+    "paper": (Effort(30, 3, 3, 200), Effort(30, 3, 3, 70), Effort(10, 3, 2, 30), Effort(5, 1, 1, 8)),
 }
 """By scale, for methods that are cheap, that go through the samples several times, slow and slowest."""
 CHEAP, REPEATED, SLOW, SLOWEST = 0, 1, 2, 3
