@@ -45,7 +45,7 @@ CHOICES: dict[str, Choice] = {
         "t-LSTD rank",
         COLOURS["t-LSTD"],
         {"class": "TLSTD", "lambda_": 1.0, "rcond": 0.01},
-        (10, 20, 40, 80, 160),
+        (10, 20, 40, 80),
     ),
     "rcond": Choice(
         "LSTD cut-off",
@@ -92,7 +92,7 @@ class Chosen(Panel):
             "problem": name,
             "n_samples": pick({"smoke": 300, "quick": 2_000, "paper": 4_000}, scale),
         }
-        chosen_on = seeds(pick({"smoke": 1, "quick": 2, "paper": 10}, scale))
+        chosen_on = seeds(pick({"smoke": 1, "quick": 3, "paper": 10}, scale))
         choice = CHOICES[parameter]
         if parameter == "dimension":
             longest = 20 if scale == "smoke" else 300

@@ -159,7 +159,7 @@ class _OnPolicy(_Dimension):
         """t-LSTD of one rank, as in figure 3b."""
         estimator = {"class": "TLSTD", "rank": rank, "lambda_": 1.0, "rcond": 0.01}
         settings = {"problem": self.problem, "estimator": estimator, "samples": [self.n_samples(scale)]}
-        return specs("curve", settings, seeds(pick({"smoke": 1, "quick": 1, "paper": 5}, scale)))
+        return specs("curve", settings, seeds(pick({"smoke": 1, "quick": 1, "paper": 3}, scale)))
 
     def n_samples(self, scale: Scale) -> int:
         """Return the samples of a run."""
@@ -175,7 +175,7 @@ class _OnPolicy(_Dimension):
 _CAPTION = (
     "{problem}, 5,000 samples: RMSE by the dimension of the Krylov space (λ=0.9, both solutions from one path) and by "
     "t-LSTD's rank (λ=1, cut-off 0.01). Errors above twice that of zero are drawn there. Paper scale: 30 runs, of "
-    "t-LSTD 5."
+    "t-LSTD 3."
 )
 
 

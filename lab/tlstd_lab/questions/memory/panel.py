@@ -16,7 +16,7 @@ from tlstd_lab.statistics import ratio_of_means
 
 KEPT = (250, 500, 1_000, 2_000, 4_000)
 """Samples that are kept; older ones are folded."""
-RANKS = (10, 20, 40, 80, 160)
+RANKS = (10, 40, 160)
 THOUSAND = 1_000
 KRYLOV = {"class": "KrylovLSTD", "lambda_": 0.9}
 LINES: dict[str, Mapping[int, Mapping[str, Any]]] = {
@@ -41,7 +41,7 @@ class _Memory(Panel):
 
     def line_runs(self, scale: Scale, method: str, size: int) -> list[RunSpec]:
         """Return the runs of one estimator."""
-        n = pick({"smoke": 600, "quick": 5_000, "paper": 20_000}, scale)
+        n = pick({"smoke": 600, "quick": 10_000, "paper": 20_000}, scale)
         settings = {"problem": self.problem, "estimator": LINES[method][size], "n_samples": n}
         return specs("memory", settings, seeds(pick({"smoke": 1, "quick": 2, "paper": 3}, scale)))
 
