@@ -50,13 +50,13 @@ class Cell(NamedTuple):
     errors: dict[int, tuple[float, float, float]]
     seconds: float
 
-    def words(self, best: Cell | None = None) -> str:
-        """In words, bold where no other is known to be better."""
+    def words(self, best: Cell) -> list[str]:
+        """The errors, bold where no other is known to be better."""
         found = []
         for n, (value, low, _) in self.errors.items():
-            bold = best is not None and n in best.errors and low <= best.errors[n][2]
-            found.append(f"**{value:.3g}**" if bold else f"{value:.3g}")
-        return " · ".join(found) + f", {duration(self.seconds)}"
+            words = f"**{value:.3g}**" if low <= best.errors[n][2] else f"{value:.3g}"
+            found.append(words if n in (FIRST, LAST) else f"{words} ({n:,})")
+        return found
 
 
 def cells(results: Results, name: str, column: str = "rmse") -> dict[str, Cell]:
@@ -102,7 +102,7 @@ def all_problems(results: Results) -> str:
     rows = []
     for method, settings in METHODS.items():
         words = [
-            found[method].words(best[name]) + ("" if LAST in found[method].errors else " (4,000)")
+            " · ".join(found[method].words(best[name])) + f", {duration(found[method].seconds)}"
             if method in found
             else "does not fit"
             for name, found in by_problem.items()
@@ -115,13 +115,10 @@ def energy(results: Results) -> str:
     """README's table: the problem with 40,001 features."""
     found = cells(results, "contest-energy-time")
     best, rows = best_of(found), []
-    for method in ("TD", "replay TD", "ATD", "t-LSTD, r=40", "t-LSTD, r=200", "Krylov LSTD", "Krylov LSTD, stream"):
-        errors = [
-            f"**{v:.0f}**" if low <= best.errors[n][2] else f"{v:.0f}"
-            for n, (v, low, _) in found[method].errors.items()
-        ]
-        rows.append([METHODS[method].label, *errors, duration(found[method].seconds), TO_TUNE.get(method, "nothing")])
-    return table(["", "RMSE, 1,000 samples", "10,000 samples", "CPU time", "to be tuned"], rows)
+    for method in ("TD", "replay TD", "t-LSTD, r=40", "t-LSTD, r=200", "Krylov LSTD", "Krylov LSTD, stream"):
+        cell, told = found[method], TO_TUNE.get(method, "nothing")
+        rows.append([METHODS[method].label, *cell.words(best), duration(cell.seconds), told])
+    return table(["", "RMSE, 1,000 samples", "10,000 samples", "CPU time", "to be told"], rows)
 
 
 def draw_energy(results: Results, path: Path) -> None:
