@@ -1,12 +1,11 @@
 """Write the tables of who does how well, and README's figure, from the committed runs of the contest.
 
-uv run python -m tlstd_lab.report.contest_table                # computes no run
-uv run python -m tlstd_lab.report.contest_table --store DIR    # also runs that are not packed yet
+uv run python -m tlstd_lab.report.contest_table     # computes no run; each panel at the best scale that is packed
 """
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,14 +13,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from tlstd_lab.drawing import STYLE, draw
-from tlstd_lab.panel import Results
-from tlstd_lab.questions import panel
 from tlstd_lab.questions.contest.methods import METHODS
 from tlstd_lab.questions.contest.panel import Contest
-from tlstd_lab.report.claims_page import BUNDLES, ROOT
-from tlstd_lab.report.sources import Sources
+from tlstd_lab.report import claims_page
+from tlstd_lab.report.claims_page import ROOT
+from tlstd_lab.report.sources import Shown
 from tlstd_lab.statistics import interval
-from tlstd_lab.tables import table, with_tables
+from tlstd_lab.tables import table, write_tables
 
 PROBLEMS = {
     "contest-energy-time": "energy, 40,001 tiles",
@@ -30,8 +28,8 @@ PROBLEMS = {
     "contest-pendulum-time": "Pendulum, 1,024 RBFs",
 }
 """Panels, and their words."""
-FIRST, LAST = 1_000, 10_000
-"""Numbers of samples in the tables."""
+FIRST = 1_000
+"""Samples of the first error in a cell; the second is after all that the panel has."""
 TO_TUNE = {
     "TD": "step size, λ, decay",
     "true-online TD": "step size, λ, decay",
@@ -51,27 +49,27 @@ class Cell(NamedTuple):
     seconds: float
 
     def words(self, best: Cell) -> list[str]:
-        """The errors, bold where no other is known to be better."""
-        found = []
+        """The errors, bold where no other is known to be better, with the number of samples where it is another."""
+        found, usual = [], (FIRST, max(best.errors))
         for n, (value, low, _) in self.errors.items():
             words = f"**{value:.3g}**" if low <= best.errors[n][2] else f"{value:.3g}"
-            found.append(words if n in (FIRST, LAST) else f"{words} ({n:,})")
+            found.append(words if n in usual else f"{words} ({n:,})")
         return found
 
 
-def cells(results: Results, name: str, column: str = "rmse") -> dict[str, Cell]:
+def cells(shown: Shown, column: str = "rmse") -> dict[str, Cell]:
     """Of all methods of a panel."""
-    contest = panel(name)
+    contest, results = shown.panel, shown.results
     assert isinstance(contest, Contest)
     found = {}
     for method in contest.methods(results.scale):
         samples = contest.samples(results.scale, method)
         errors, seconds = contest.column(results, method, column), contest.column(results, method, "seconds")
-        shown = {}
+        reached: dict[int, tuple[float, float, float]] = {}
         for n in (FIRST, samples[-1]):
             number = interval(lambda e: float(e.mean()), errors[:, samples.index(n)])
-            shown[n] = (number.value, number.low, number.high)
-        found[method] = Cell(shown, float(seconds[:, -1].mean()))
+            reached[n] = (number.value, number.low, number.high)
+        found[method] = Cell(reached, float(seconds[:, -1].mean()))
     return found
 
 
@@ -95,9 +93,9 @@ def duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 1.0 else f"{seconds:.2g} s"
 
 
-def all_problems(results: Results) -> str:
+def all_problems(panels: Mapping[str, Shown]) -> str:
     """Every method on every problem."""
-    by_problem = {name: cells(results, name) for name in PROBLEMS}
+    by_problem = {name: cells(panels[name]) for name in PROBLEMS}
     best = {name: best_of(found) for name, found in by_problem.items()}
     rows = []
     for method, settings in METHODS.items():
@@ -108,42 +106,37 @@ def all_problems(results: Results) -> str:
             for name, found in by_problem.items()
         ]
         rows.append([settings.label, *words])
-    return table(["", *PROBLEMS.values()], rows)
+    heads = [f"{words}, {FIRST:,} · {max(best[name].errors):,} samples" for name, words in PROBLEMS.items()]
+    return table(["", *heads], rows)
 
 
-def energy(results: Results) -> str:
+def energy(shown: Shown) -> str:
     """README's table: the problem with 40,001 features."""
-    found = cells(results, "contest-energy-time")
+    found = cells(shown)
     best, rows = best_of(found), []
     for method in ("TD", "replay TD", "t-LSTD, r=40", "t-LSTD, r=200", "Krylov LSTD", "Krylov LSTD, stream"):
         cell, told = found[method], TO_TUNE.get(method, "nothing")
         rows.append([METHODS[method].label, *cell.words(best), duration(cell.seconds), told])
-    return table(["", "RMSE, 1,000 samples", "10,000 samples", "CPU time", "to be told"], rows)
+    return table(["", f"RMSE, {FIRST:,} samples", f"{max(best.errors):,} samples", "CPU time", "to be told"], rows)
 
 
-def draw_energy(results: Results, path: Path) -> None:
+def draw_energy(panels: Mapping[str, Shown], path: Path) -> None:
     """README's figure: error against samples and against CPU time."""
-    names = ("contest-energy", "contest-energy-time")
     with plt.rc_context(STYLE):
         figure, places = plt.subplots(1, 2, figsize=(8.2, 3.6), layout="constrained")
-        for name, axes in zip(names, np.ravel(places), strict=True):
-            draw(panel(name).chart(results), axes)
+        for name, axes in zip(("contest-energy", "contest-energy-time"), np.ravel(places), strict=True):
+            draw(panels[name].panel.chart(panels[name].results), axes)
         figure.savefig(path, dpi=150)
         plt.close(figure)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main() -> None:
     """Write everything."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--store", type=Path, nargs="*", default=[])
-    given = parser.parse_args(arguments)
-    results = Results(Sources([*given.store, ROOT / BUNDLES["paper"]]), "paper")
-    made = {"contest": all_problems(results), "contest-energy": energy(results)}
-    for page in (ROOT / "README.md", ROOT / "docs" / "which_estimator.md"):
-        text = page.read_text(encoding="utf-8")
-        here = {name: words for name, words in made.items() if f"<!-- table: {name} -->" in text}
-        page.write_text(with_tables(text, here), encoding="utf-8")
-    draw_energy(results, ROOT / "docs" / "figures" / "contest_energy.png")
+    panels = {shown.panel.name: shown for shown in claims_page.committed(["contest-energy", *PROBLEMS])}
+    made = {"contest": all_problems(panels), "contest-energy": energy(panels["contest-energy-time"])}
+    write_tables(ROOT / "README.md", {"contest-energy": made["contest-energy"]})
+    write_tables(ROOT / "docs" / "which_estimator.md", {"contest": made["contest"]})
+    draw_energy(panels, ROOT / "docs" / "figures" / "contest_energy.png")
 
 
 if __name__ == "__main__":
