@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tlstd.linalg.threads import one_thread
-from tlstd.types import FloatArray
+from tlstd.types import FloatArray, IntArray
 from tlstd_lab.learning import make
 from tlstd_lab.problems import problem, stream
 from tlstd_lab.questions.contest.methods import filled, scaled
@@ -18,7 +18,7 @@ Place = tuple[int, ...]
 """Index of the value on each axis."""
 
 
-def tune(settings: dict[str, Any], seed: int) -> dict[str, FloatArray]:
+def tune(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatArray]:
     """Look for the setting with the least mean RMSE, for each of ``samples`` by itself.
 
     A coarse grid is tried (``start``), then the neighbours of the best setting on every axis, until none is better: so
@@ -31,7 +31,7 @@ def tune(settings: dict[str, Any], seed: int) -> dict[str, FloatArray]:
     """
     search = Search(settings, range(seed, seed + settings["streams"]))
     found = [search.best_at(at) for at in range(len(settings["samples"]))]
-    columns: dict[str, FloatArray] = {"samples": np.array(settings["samples"], dtype=np.float64)}
+    columns: dict[str, IntArray | FloatArray] = {"samples": np.array(settings["samples"])}
     for axis, (name, values) in enumerate(search.axes.items()):
         columns[name] = np.array([float(values[place[axis]]) for place, _ in found])
     columns["rmse"] = np.array([float(search.errors[place][at]) for at, (place, _) in enumerate(found)])

@@ -3,6 +3,11 @@
 from tlstd_lab.question import Question, Task
 
 QUESTION = Question(
-    panels={"tracking-rewards": "panel:Rewards", "tracking-dynamics": "panel:Dynamics"},
+    panels={
+        "tracking-rewards": "panel:Rewards",
+        "tracking-dynamics": "panel:Dynamics",
+        "tracking-krylov-rewards": "panel:KrylovRewards",
+        "tracking-krylov-dynamics": "panel:KrylovDynamics",
+    },
     tasks={"tracking": Task("task:tracking")},
 )
