@@ -297,7 +297,7 @@ class Energy(_Samples):
     """Energy storage."""
 
     name, problem = "contest-energy", "energy"
-    title = "RMSE against samples, all methods, energy"
+    title = "All methods, energy"
     caption = _CAPTION.format(title="Energy storage, 40,001 tiles")
 
 
@@ -305,7 +305,7 @@ class EnergyTime(_Time):
     """Energy storage."""
 
     name, problem = "contest-energy-time", "energy"
-    title = "RMSE against CPU time, all methods, energy"
+    title = "All methods, energy, CPU time"
     caption = Energy.caption + _TIME
 
 
@@ -313,7 +313,7 @@ class CarTiles(_Samples):
     """Mountain Car with tiles."""
 
     name, problem = "contest-car-tiles", "car-tiles"
-    title = "RMSE against samples, all methods, Mountain Car, tiles"
+    title = "All methods, Mountain Car, tiles"
     caption = _CAPTION.format(title="Mountain Car, 1,000 tiles")
 
 
@@ -321,7 +321,7 @@ class CarTilesTime(_Time):
     """Mountain Car with tiles."""
 
     name, problem = "contest-car-tiles-time", "car-tiles"
-    title = "RMSE against CPU time, all methods, Mountain Car, tiles"
+    title = "All methods, Mountain Car, tiles, CPU time"
     caption = CarTiles.caption + _TIME
 
 
@@ -329,7 +329,7 @@ class CarRBF(_Samples):
     """Mountain Car with RBFs."""
 
     name, problem = "contest-car-rbf", "car-rbf"
-    title = "RMSE against samples, all methods, Mountain Car, RBFs"
+    title = "All methods, Mountain Car, RBFs"
     caption = _CAPTION.format(title="Mountain Car, 1,024 RBFs")
 
 
@@ -337,7 +337,7 @@ class CarRBFTime(_Time):
     """Mountain Car with RBFs."""
 
     name, problem = "contest-car-rbf-time", "car-rbf"
-    title = "RMSE against CPU time, all methods, Mountain Car, RBFs"
+    title = "All methods, Mountain Car, RBFs, CPU time"
     caption = CarRBF.caption + _TIME
 
 
@@ -345,7 +345,7 @@ class Pendulum(_Samples):
     """Pendulum with RBFs."""
 
     name, problem = "contest-pendulum", "pendulum-rbf"
-    title = "RMSE against samples, all methods, Pendulum, RBFs"
+    title = "All methods, Pendulum, RBFs"
     caption = _CAPTION.format(title="Pendulum, 1,024 RBFs")
 
 
@@ -353,5 +353,5 @@ class PendulumTime(_Time):
     """Pendulum with RBFs."""
 
     name, problem = "contest-pendulum-time", "pendulum-rbf"
-    title = "RMSE against CPU time, all methods, Pendulum, RBFs"
+    title = "All methods, Pendulum, RBFs, CPU time"
     caption = Pendulum.caption + _TIME

@@ -26,7 +26,7 @@ class Rates(Energy):
     """Samples at a fixed rate, with a solution at every step."""
 
     name = "contest-rate"
-    title = "RMSE against time at a fixed rate, energy, with Krylov LSTD"
+    title = "Samples at a fixed rate, energy, Krylov LSTD"
     caption = (
         "Figure 3c again with Krylov LSTD's stream: what comes while a learner is busy is lost, and its trace then "
         "starts anew. 25 samples per second (solid) and 10,000 (dashed); TD as chosen for figure 3b, t-LSTD with r=40. "

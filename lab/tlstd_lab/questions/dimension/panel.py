@@ -183,7 +183,7 @@ class Energy(_OnPolicy):
     """Energy storage."""
 
     name, problem = "dimension-energy", "energy"
-    title = "RMSE against dimension and rank, energy"
+    title = "By dimension and rank, energy"
     caption = _CAPTION.format(problem="Energy storage, 40,001 tiles")
 
 
@@ -191,7 +191,7 @@ class CarTiles(_OnPolicy):
     """Mountain Car with tiles."""
 
     name, problem = "dimension-car-tiles", "car-tiles"
-    title = "RMSE against dimension and rank, Mountain Car, tiles"
+    title = "By dimension and rank, Mountain Car, tiles"
     caption = _CAPTION.format(problem="Mountain Car, 1,000 tiles")
 
 
@@ -199,7 +199,7 @@ class CarRBF(_OnPolicy):
     """Mountain Car with RBFs."""
 
     name, problem = "dimension-car-rbf", "car-rbf"
-    title = "RMSE against dimension and rank, Mountain Car, RBFs"
+    title = "By dimension and rank, Mountain Car, RBFs"
     caption = _CAPTION.format(problem="Mountain Car, 1,024 RBFs")
 
 
@@ -207,7 +207,7 @@ class Pendulum(_OnPolicy):
     """Pendulum with RBFs."""
 
     name, problem = "dimension-pendulum", "pendulum-rbf"
-    title = "RMSE against dimension and rank, Pendulum, RBFs"
+    title = "By dimension and rank, Pendulum, RBFs"
     caption = _CAPTION.format(problem="Pendulum, 1,024 RBFs")
 
 

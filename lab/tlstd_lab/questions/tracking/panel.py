@@ -213,7 +213,7 @@ class KrylovRewards(_Krylov):
     """Rewards, with Krylov LSTD."""
 
     name = "tracking-krylov-rewards"
-    title = "Mountain Car, rewards change half-way, Krylov LSTD"
+    title = "Rewards change half-way, Krylov LSTD"
     caption = Rewards.caption + " Krylov LSTD has a solution at every step, and no cut-off."
     change = "rewards"
 
@@ -222,6 +222,6 @@ class KrylovDynamics(_Krylov):
     """Dynamics, with Krylov LSTD."""
 
     name = "tracking-krylov-dynamics"
-    title = "Mountain Car, dynamics change half-way, Krylov LSTD"
+    title = "Dynamics change half-way, Krylov LSTD"
     caption = Dynamics.caption + " Krylov LSTD has a solution at every step, and no cut-off."
     change = "dynamics"
