@@ -12,13 +12,14 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 
+from tlstd.types import FloatArray
 from tlstd_lab.drawing import STYLE, draw
 from tlstd_lab.questions.contest.methods import METHODS
 from tlstd_lab.questions.contest.panel import Contest
 from tlstd_lab.report import claims_page
 from tlstd_lab.report.claims_page import ROOT
 from tlstd_lab.report.sources import Shown
-from tlstd_lab.statistics import interval
+from tlstd_lab.statistics import ratio_of_means
 from tlstd_lab.tables import table, write_tables
 
 PROBLEMS = {
@@ -43,16 +44,19 @@ TO_TUNE = {
 
 
 class Cell(NamedTuple):
-    """What a method reaches on a problem: mean errors and their intervals, and CPU seconds for the last of them."""
+    """What a method reaches on a problem: errors of its runs by number of samples, and CPU seconds for the last."""
 
-    errors: dict[int, tuple[float, float, float]]
+    errors: dict[int, FloatArray]
     seconds: float
 
     def words(self, best: Cell) -> list[str]:
         """The errors, bold where no other is known to be better, with the number of samples where it is another."""
         found, usual = [], (FIRST, max(best.errors))
-        for n, (value, low, _) in self.errors.items():
-            words = f"**{value:.3g}**" if low <= best.errors[n][2] else f"{value:.3g}"
+        for n, errors in self.errors.items():
+            runs = min(len(errors), len(best.errors[n]))
+            over = ratio_of_means(errors[:runs], best.errors[n][:runs])
+            words = f"{errors.mean():.3g}"
+            words = f"**{words}**" if over.low <= 1.0 else words
             found.append(words if n in usual else f"{words} ({n:,})")
         return found
 
@@ -65,10 +69,7 @@ def cells(shown: Shown, column: str = "rmse") -> dict[str, Cell]:
     for method in contest.methods(results.scale):
         samples = contest.samples(results.scale, method)
         errors, seconds = contest.column(results, method, column), contest.column(results, method, "seconds")
-        reached: dict[int, tuple[float, float, float]] = {}
-        for n in (FIRST, samples[-1]):
-            number = interval(lambda e: float(e.mean()), errors[:, samples.index(n)])
-            reached[n] = (number.value, number.low, number.high)
+        reached = {n: errors[:, samples.index(n)] for n in (FIRST, samples[-1])}
         found[method] = Cell(reached, float(seconds[:, -1].mean()))
     return found
 
@@ -76,7 +77,7 @@ def cells(shown: Shown, column: str = "rmse") -> dict[str, Cell]:
 def best_of(found: dict[str, Cell]) -> Cell:
     """The least errors of all."""
     counts = {n for cell in found.values() for n in cell.errors}
-    least = {n: min((c.errors[n] for c in found.values() if n in c.errors), key=lambda e: e[0]) for n in counts}
+    least = {n: min((c.errors[n] for c in found.values() if n in c.errors), key=np.mean) for n in counts}
     return Cell(least, 0.0)
 
 
