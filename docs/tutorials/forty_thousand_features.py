@@ -273,9 +273,10 @@ axis.legend(loc="lower left", ncols=2)
 plt.show()
 
 # %% [markdown]
-# From 1,000 samples on Krylov LSTD is below all of them, with nothing tuned. Of the others the combination is the best
-# or level with the best, and costs a fraction of rank 200 kept to the end. ATD with TD's step size as its η is no better than TD here in its first 500 samples; with more of them it overtakes
-# t-LSTD of its rank ([performance](../performance.md#error-against-time)).
+# From 1,000 samples on Krylov LSTD is below all of them, with nothing tuned. Of the others the combination is the
+# best or level with the best, and costs a fraction of rank 200 kept to the end. ATD with TD's step size as its η is
+# no better than TD here in its first 500 samples; with more of them it overtakes t-LSTD of its rank
+# ([performance](../performance.md#error-against-time)).
 #
 # ## Deciding without true values
 #

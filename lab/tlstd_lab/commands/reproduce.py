@@ -36,7 +36,7 @@ def command(
         typer.Option(
             metavar="SCALE",
             autocompletion=_scales,
-            help="smoke (2 minutes), quick (17 minutes on 2 cores) or paper (hours, as published).",
+            help="smoke (2 minutes), quick (40 minutes on 2 cores) or paper (hours, as published).",
         ),
     ] = "quick",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for figures and claims.")] = Path(
