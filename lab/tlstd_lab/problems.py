@@ -121,7 +121,7 @@ def visited(name: str) -> Problem:
     Example
     -------
     >>> visited("car-tiles").truth.shape
-    (500,)
+    (509,)
     """
     made = problem(name)
     if isinstance(made.domain, EnergyStorage):  # its states are such ones

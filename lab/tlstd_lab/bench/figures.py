@@ -24,6 +24,7 @@ LOOKS = {
     "ILSTD": (PINK, "v"),
     "LSTD": (ORANGE, "s"),
     "ATD": (GREEN, "^"),
+    "KrylovLSTD": ("#117733", "P"),
 }
 """Colour and marker of an estimator."""
 GROWTH = ("growth-features", "growth-rank", "growth-active", "growth-samples")
