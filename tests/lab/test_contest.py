@@ -61,7 +61,7 @@ def test_what_is_measured_is_the_estimators_error() -> None:
     assert_allclose(found["rmse"], errors_of(model, [100, 300], 5))
     there = visited("car-tiles")
     assert_allclose(found["visited"][1], np.sqrt(np.mean((model.predict(there.X) - there.truth) ** 2)))
-    assert np.all(np.diff(found["seconds"]) > 0.0)
+    assert np.all(found["seconds"] > 0.0)
     assert np.isnan(found["chosen"]).all()
     assert_allclose(found["zero"], np.sqrt(np.mean(problem("car-tiles").truth ** 2)))
 
