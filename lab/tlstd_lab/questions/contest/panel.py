@@ -285,7 +285,8 @@ def spans(times: FloatArray, winners: Sequence[str]) -> str:
 
 _CAPTION = (
     "{title}: everybody learns from the same 10,000 samples. TD, replay, iLSTD and ATD are tuned on other seeds for "
-    "each number of samples by itself (α, λ, constant or decaying steps, passes; a search that ends inside); t-LSTD "
+    "each number of samples by itself (α, λ, constant or decaying steps, 2 to 32 passes; until no neighbour is better "
+    "or the tries are used up, as those of ATD and iLSTD mostly are); t-LSTD "
     "has λ=1 and the cut-off 0.01, LSTD and Krylov LSTD λ=0.9; what is called chosen is chosen by held-out data from "
     "the same samples. A diverged run counts as twice the error of zero. Paper scale: 30 runs; iLSTD (up to 4,000 "
     "samples), LSTD with a ridge and t-LSTD of rank 200: 10; ATD (up to 4,000) and other chosen ones: 5."
