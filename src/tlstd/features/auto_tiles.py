@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.features.base import Factory
+from tlstd.features.base import Factory, binary_rows
 from tlstd.features.states import as_box, as_state, as_states
 from tlstd.types import FloatArray, IntArray, SparseVector
 from tlstd.validation import as_real, locked
@@ -144,15 +144,7 @@ class AutoTiles:
 
     def encode_many(self, states: ArrayLike) -> sp.csr_array:
         """Features of states (N, D), as a canonical csr_array of shape (N, n_features) with 64-bit indices."""
-        index = self.indices(states)
-        X = sp.csr_array((len(index), self.n_features), dtype=np.float64)
-        X.indptr = np.arange(0, index.size + 1, self.n_active)
-        X.indices, X.data = index.ravel(), np.ones(index.size)
-        if self.hash_size is None:
-            X.has_canonical_format = True
-        else:
-            X.sum_duplicates()
-        return X
+        return binary_rows(self.indices(states), self.n_features, rising=self.hash_size is None)
 
     def __repr__(self) -> str:
         tiles = ", ".join(str(n) for n, scale in zip(self.tiles, self.scales, strict=True) if len(scale) > 1) or "no"

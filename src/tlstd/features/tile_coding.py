@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import InvalidParameterError
-from tlstd.features.base import Factory
+from tlstd.features.base import Factory, binary_rows
 from tlstd.features.states import as_box, as_counts, as_state, as_states, not_a_number
 from tlstd.types import FloatArray, IntArray, SparseVector
 from tlstd.validation import locked
@@ -169,16 +169,7 @@ class TileCoder:
 
     def encode_many(self, states: ArrayLike) -> sp.csr_array:
         """Features of states (N, D), as a canonical csr_array of shape (N, n_features) with 64-bit indices."""
-        index = self.indices(states)
-        X = sp.csr_array((len(index), self.n_features), dtype=np.float64)
-        # set, not passed: the constructor would search the indices for a smaller type, and estimators use 64 bits
-        X.indptr = np.arange(0, index.size + 1, self.n_active)
-        X.indices, X.data = index.ravel(), np.ones(index.size)
-        if self.hash_size is None:
-            X.has_canonical_format = True
-        else:
-            X.sum_duplicates()
-        return X
+        return binary_rows(self.indices(states), self.n_features, rising=self.hash_size is None)
 
     def __repr__(self) -> str:
         tiles = "×".join(str(n) for n in self.tiles)

@@ -143,6 +143,16 @@ class Contest(Panel):
         (group,) = self.groups(results, OURS[0])
         return float(results[self.runs_of(results, OURS[0], group, timed=False)[0]].columns["zero"][0])
 
+    def chart(self, results: Results) -> Chart:
+        """Return a line per method."""
+        series = []
+        for name in self.methods(results.scale):
+            method = METHODS[name]
+            look = {"dash": method.dash, "marker": method.marker, "size": 2.5, "width": 1.6 if name in OURS else 1.0}
+            errors = self.column(results, name, "rmse")
+            series.append(curve(self.samples(results.scale, name), errors, method.label, method.colour, **look))
+        return Chart(series, Axis("samples", log=True), Axis("RMSE", log=True), legend=Legend("below", 2, 5.6))
+
     # --- claims ------------------------------------------------------------------------------------------------------
 
     def against(self, results: Results, rival: str, column: str = "rmse", ours: str = OURS[0]) -> dict[int, Interval]:
@@ -180,16 +190,6 @@ class Contest(Panel):
 
 class _Samples(Contest):
     """Error against samples."""
-
-    def chart(self, results: Results) -> Chart:
-        """Return a line per method."""
-        series = []
-        for name in self.methods(results.scale):
-            method = METHODS[name]
-            look = {"dash": method.dash, "marker": method.marker, "size": 2.5, "width": 1.6 if name in OURS else 1.0}
-            errors = self.column(results, name, "rmse")
-            series.append(curve(self.samples(results.scale, name), errors, method.label, method.colour, **look))
-        return Chart(series, Axis("samples", log=True), Axis("RMSE", log=True), legend=Legend("below", 2, 5.6))
 
     def claims(self) -> Sequence[Claim]:
         """Return what the results decide."""

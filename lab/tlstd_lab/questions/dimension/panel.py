@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -29,13 +30,13 @@ class _Dimension(Panel):
         """Return the dimensions, which are also the ranks."""
         return DIMENSIONS[:5] if scale == "smoke" else DIMENSIONS
 
+    @abstractmethod
     def errors(self, results: Results, line: str) -> FloatArray:
         """Return the errors of "residual", "galerkin" or "rank" (runs, dimensions)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def zero(self) -> float:
         """Return the error of predicting 0."""
-        raise NotImplementedError
 
     def chart(self, results: Results) -> Chart:
         """Return the three lines."""

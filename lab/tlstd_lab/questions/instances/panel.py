@@ -49,10 +49,6 @@ class Instance(Contest):
         """Return few runs: there are many instances."""
         return pick({"smoke": Effort(1, 0, 1, 2), "quick": Effort(4, 0, 1, 30), "paper": Effort(10, 0, 2, 120)}, scale)
 
-    def chart(self, results: Results) -> Chart:
-        """Return nothing to show by itself."""
-        raise NotImplementedError
-
 
 class Instances(Panel):
     """All instances."""
