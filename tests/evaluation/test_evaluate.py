@@ -182,7 +182,7 @@ def test_a_stream_without_end() -> None:
 
 
 def test_large_logs_are_chosen_on_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    module: Any = __import__("tlstd.evaluation.evaluate", fromlist=["SAMPLED"])
+    module: Any = __import__("tlstd.evaluation.run", fromlist=["SAMPLED"])
     monkeypatch.setattr(module, "SAMPLED", 1_000)
     monkeypatch.setattr(module, "SAMPLE", 500)
     rng = np.random.default_rng(1)

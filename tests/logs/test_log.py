@@ -312,3 +312,27 @@ def test_arrays_cannot_be_changed_by_way_of_the_log() -> None:
     with pytest.raises(ValueError, match="read-only"):
         log.observations[0] = 0.0
     columns["observations"][0] = 0.0  # the caller's own may
+
+
+def test_select_is_the_log_of_these_episodes() -> None:
+    """Episodes by their places, in any order: each with its own rows, ends and what came after."""
+    log = Log.from_arrays(
+        np.arange(9.0)[:, None],
+        np.arange(9.0),
+        actions=np.arange(9),
+        terminated=[0, 1, 0, 0, 0, 1, 0, 0, 0],
+        episodes=[0, 0, 1, 1, 2, 2, 3, 3, 3],
+        next_observations=np.arange(1.0, 10.0)[:, None],
+    )
+    some = log.select([2, 1, 3])
+    assert_array_equal(some.rewards, [4, 5, 2, 3, 6, 7, 8])
+    assert_array_equal(some.actions, some.rewards)
+    assert_array_equal(some.episodes, [0, 2, 4, 7])
+    assert some.ids == [2, 1, 3]
+    assert_array_equal(some.final[some.has_final], [[6.0], [4.0], [9.0]])
+    assert_array_equal(log.rows_of(np.array([2, 1])), [4, 5, 2, 3])
+    assert_array_equal(log.select(np.arange(4)).transitions(None, 0.9).X, log.transitions(None, 0.9).X)
+    assert len(log.select(np.zeros(0, dtype=int))) == 0
+    for wrong in ([4], [-1], [0.5], [[0]]):
+        with pytest.raises(InvalidInputError, match="integers from 0 to 3"):
+            log.select(wrong)

@@ -9,7 +9,10 @@ Example
 """
 
 from tlstd.evaluation.choose import Choice, choose
-from tlstd.evaluation.evaluate import Evaluation, Row, evaluate
+from tlstd.evaluation.evaluate import evaluate
+from tlstd.evaluation.evaluation import Evaluation, Row
+from tlstd.evaluation.fitted import Fitted, Starts
+from tlstd.evaluation.policies import Target
 from tlstd.evaluation.returns import Returns, Score, returns, score
 from tlstd.evaluation.true_values import Estimate, rollout_values, true_values
 from tlstd.evaluation.value_function import ValueFunction
@@ -18,9 +21,12 @@ __all__ = [
     "Choice",
     "Estimate",
     "Evaluation",
+    "Fitted",
     "Returns",
     "Row",
     "Score",
+    "Starts",
+    "Target",
     "ValueFunction",
     "choose",
     "evaluate",

@@ -10,6 +10,7 @@ M. G. Lagoudakis, R. Parr, "Least-squares policy iteration", Journal of Machine 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from tlstd.linalg import held_out
 from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.krylov_choice import fixed_dimension
 from tlstd.logs.log import Log
-from tlstd.types import FloatArray, IntArray, Transitions
+from tlstd.types import FloatArray, IntArray, Matrix, Transitions
 
 FOLDS = 5
 DIMENSIONS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 65, 80, 100, 125, 150, 200, 250, 300)
@@ -44,7 +45,8 @@ DENSE = 3_000
 def action_transitions(log: Log, features: FeatureMap, target: Target, gamma: float, n_actions: int) -> Transitions:
     """Transitions of state-action features for discrete actions: x_t = φ(s_t, a_t), x′_t as in the module's header.
 
-    Where the target is a table, cut-off episodes lose their last step: the table does not have its next state.
+    Where the target is a table, cut-off episodes lose their last step: the table does not have its next state. The
+    table of a piece that goes on has one more row, for the state after it.
     """
     steps = log.transitions(features, gamma)
     base = sp.csr_array(steps.store)
@@ -52,9 +54,13 @@ def action_transitions(log: Log, features: FeatureMap, target: Target, gamma: fl
     assert log.actions is not None
     kept: slice | IntArray = slice(None)
     if target.table is not None:
+        known = len(log)
+        order = np.arange(known)
+        if log.goes_on and final.size and len(target.table) > known:  # the state after the piece comes last
+            order = np.append(order, base.shape[0] - 1)
         probabilities = np.zeros((base.shape[0], n_actions))
-        probabilities[: len(log), : target.table.shape[1]] = target.table
-        kept = np.flatnonzero((steps.next_rows < len(log)) | (steps.discounts == 0.0))
+        probabilities[order, : target.table.shape[1]] = target.table[: order.size]
+        kept = np.flatnonzero(np.isin(steps.next_rows, order) | (steps.discounts == 0.0))
     else:
         seen = np.concatenate([log.observations, log.final[final]]) if final.size else log.observations
         probabilities = target.probabilities(seen, n_actions)
@@ -79,7 +85,7 @@ def joint_transitions(log: Log, features: FeatureMap, target: Target, gamma: flo
     seen = np.concatenate([log.observations, log.final[final]]) if final.size else log.observations
     all_states = seen.reshape(len(seen), -1).astype(np.float64)
     drawn = target.draws(seen, log.actions.shape[1])
-    mean = sum(encoded(features, np.hstack([all_states, actions])) / len(drawn) for actions in drawn)
+    mean = mean_features(features, all_states, drawn)
     plain = log.transitions(_Nothing(), gamma)  # who follows whom, and the discounts
     return Transitions(
         X[plain.rows],
@@ -88,6 +94,13 @@ def joint_transitions(log: Log, features: FeatureMap, target: Target, gamma: flo
         discounts=plain.discounts,
         trace_discounts=plain.trace_discounts,
     )
+
+
+def mean_features(features: FeatureMap, states: FloatArray, drawn: Sequence[FloatArray]) -> Matrix:
+    """Features of states (M, D) and actions side by side, the mean over draws of the actions."""
+    rows = [encoded(features, np.hstack([states, actions])) for actions in drawn]
+    mean: Matrix = rows[0] if len(rows) == 1 else sum(row / len(rows) for row in rows)
+    return mean
 
 
 class _Nothing:

@@ -42,6 +42,11 @@ class Target:
     table: FloatArray | None = None
     logged: FloatArray | None = None
 
+    def of_rows(self, start: int, stop: int) -> Target:
+        """The target for a piece of the log; its table has one more row, if there is one."""
+        table = None if self.table is None else self.table[start : stop + 1]
+        return Target(self.function, table, None if self.logged is None else self.logged[start:stop])
+
     def probabilities(self, observations: NDArray[Any], n_actions: int) -> FloatArray:
         """(M, n_actions) by the function, for discrete actions."""
         assert self.function is not None

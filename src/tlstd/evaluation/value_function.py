@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from tlstd import container, parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError
 from tlstd.estimators.base import LinearEstimator
-from tlstd.evaluation.action_values import action_transitions, expected, joint_transitions
+from tlstd.evaluation.action_values import action_transitions, expected, joint_transitions, mean_features
 from tlstd.evaluation.policies import Policy, Target, as_target
 from tlstd.features.base import FeatureMap
 from tlstd.features.saving import description, restored
 from tlstd.features.states import encoded
 from tlstd.logs.log import Log
 from tlstd.state import packed, unpacked
-from tlstd.types import FloatArray
-from tlstd.validation import as_array, as_real
+from tlstd.types import FloatArray, Matrix, Transitions
+from tlstd.validation import as_array, as_floats, as_real
 
 CLASS_NAME = "ValueFunction"
 KINDS = ("states", "actions", "joint")
@@ -76,63 +76,88 @@ class ValueFunction:
         Of action values a policy says the values of states, Σ_a π(a|s) Q(s, a), or ``actions`` which ones are meant.
         With neither, all of them: (M, n_actions), for discrete actions.
         """
+        if self.kind == "states" and (policy is not None or actions is not None):
+            raise InvalidInputError("these are values of states under one policy: ask without policy and actions")
+        if self.kind != "actions" or policy is not None or actions is not None:
+            return self._values(self.encode(states, policy=policy, actions=actions))
+        n, single = len(as_array(states, "states")), np.eye(self.n_actions)
+        return np.column_stack([self._values(self.encode(states, probabilities=np.tile(a, (n, 1)))) for a in single])
+
+    def encode(
+        self,
+        states: ArrayLike,
+        *,
+        policy: Policy | None = None,
+        actions: ArrayLike | None = None,
+        probabilities: FloatArray | None = None,
+    ) -> Matrix:
+        """Features (M, n) whose product with the weights are the values of states.
+
+        Of action values Σ_a π(a|s) φ(s, a), by a policy, by the actions meant, or by probabilities (M, n_actions).
+        """
         observations = as_array(states, "states")
         if observations.ndim not in (1, 2):
             raise InvalidInputError(f"states have shape {observations.shape}: pass (M, D), or (M,) numbers of states")
         rows = as_real(observations, "states").reshape(len(observations), -1)
         if observations.dtype.kind not in "iu":
             observations = rows.reshape(observations.shape)
-        if self.kind == "states":
-            if policy is not None or actions is not None:
-                raise InvalidInputError("these are values of states under one policy: ask without policy and actions")
-            return self._values(encoded(self.features, rows))
         if self.kind == "joint":
             return self._joint(observations, rows, policy, actions)
-        X = sp.csr_array(encoded(self.features, rows))
+        X = encoded(self.features, rows)
+        if self.kind == "states":
+            return X
         if policy is not None:
-            return self._values(expected(X, Target(function=policy).probabilities(observations, self.n_actions)))
-        if actions is not None:
-            chosen = np.eye(self.n_actions)[_whole(actions, len(rows), self.n_actions)]
-            return self._values(expected(X, chosen))
-        single = np.eye(self.n_actions)
-        return np.column_stack(
-            [self._values(expected(X, np.tile(single[a], (len(rows), 1)))) for a in range(self.n_actions)]
-        )
+            probabilities = Target(function=policy).probabilities(observations, self.n_actions)
+        elif actions is not None:
+            probabilities = np.eye(self.n_actions)[_whole(actions, len(rows), self.n_actions)]
+        if probabilities is None:
+            raise InvalidInputError("these are values of states and actions: pass a policy, or the actions")
+        full = np.zeros((len(rows), self.n_actions))
+        full[:, : probabilities.shape[1]] = probabilities
+        return expected(sp.csr_array(X), full)
 
     def _joint(
         self, observations: NDArray[Any], rows: FloatArray, policy: Policy | None, actions: ArrayLike | None
-    ) -> FloatArray:
+    ) -> Matrix:
         if policy is not None:
             drawn = Target(function=policy).draws(observations, self.n_actions)
         elif actions is not None:
             drawn = [as_real(actions, "actions").reshape(len(rows), -1)]
         else:
             raise InvalidInputError("these are values of states and continuous actions: pass a policy or actions")
-        values = [self._values(encoded(self.features, np.hstack([rows, actions]))) for actions in drawn]
-        mean: FloatArray = np.mean(values, axis=0)
-        return mean
+        return mean_features(self.features, rows, drawn)
 
-    def _values(self, X: Any) -> FloatArray:
+    def _values(self, X: Matrix) -> FloatArray:
         values: FloatArray = self.model.predict(X)
         return values
 
+    def pieces(
+        self, log: Log, *, target: Target | None = None, rhos: FloatArray | None = None, rows: int = PIECE
+    ) -> Iterator[Transitions]:
+        """The steps of a log as the model learns them, encoded in pieces of at most ``rows`` steps."""
+        start = 0
+        for piece in log.pieces(rows):
+            stop = start + len(piece)
+            if self.kind == "states":
+                some = None if rhos is None else rhos[start:stop]
+                yield piece.transitions(self.features, self.gamma, rhos=some)
+            else:
+                assert target is not None
+                part = target.of_rows(start, stop)
+                if self.kind == "actions":
+                    yield action_transitions(piece, self.features, part, self.gamma, self.n_actions)
+                else:
+                    yield joint_transitions(piece, self.features, part, self.gamma)
+            start = stop
+
     def update(self, log: Log, *, policy: Any = None, rhos: ArrayLike | None = None) -> None:
         """Go on learning from a new log, piece by piece; of action values for the same policy as before."""
-        if self.kind != "states":
-            if policy is None:
-                raise InvalidInputError("these are action values: pass the policy that they are of")
-            target = as_target(policy, log)
-            if self.kind == "actions":
-                self.model.update_many(action_transitions(log, self.features, target, self.gamma, self.n_actions))
-            else:
-                self.model.update_many(joint_transitions(log, self.features, target, self.gamma))
-            return
-        ratios = None if rhos is None else np.asarray(rhos, dtype=np.float64)
-        start = 0
-        for piece in log.pieces(PIECE):
-            part = None if ratios is None else ratios[start : start + len(piece)]
-            self.model.update_many(piece.transitions(self.features, self.gamma, rhos=part))
-            start += len(piece)
+        if self.kind != "states" and policy is None:
+            raise InvalidInputError("these are action values: pass the policy that they are of")
+        target = None if self.kind == "states" else as_target(policy, log)
+        ratios = None if rhos is None else as_floats(rhos, "rhos", 1)
+        for steps in self.pieces(log, target=target, rhos=ratios):
+            self.model.update_many(steps)
 
     def save(self, path: container.Path) -> None:
         """Write model and feature map to one file, replaced as a whole; the file holds numbers, and no policy."""

@@ -15,9 +15,10 @@ from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.base import FeatureMap
 from tlstd.features.states import encoded
 from tlstd.logs import minari
-from tlstd.logs.checking import MEMORY, Checked, Table, check
+from tlstd.logs.checking import check
 from tlstd.logs.columns import Names
 from tlstd.logs.reading import Source
+from tlstd.logs.table import MEMORY, Checked, Table
 from tlstd.types import FloatArray, IntArray, Transitions
 from tlstd.validation import as_floats, as_unit
 
@@ -279,14 +280,42 @@ class Log:
         b = max(a, b)
         first = max(int(np.searchsorted(self.episodes, a, side="right")) - 1, 0)
         last = max(int(np.searchsorted(self.episodes, b, side="left")), first) if b > a else first
-        begins, has_final, final = self.begins[first:last], self.has_final[first:last], self.final[first:last]
-        continues, goes_on = self.continues and a == 0, self.goes_on and b == len(self)
+        some = self._of_rows(slice(a, b), slice(first, last), np.clip(self.episodes[first : last + 1], a, b) - a)
+        changes: dict[str, Any] = {"continues": self.continues and a == 0, "goes_on": self.goes_on and b == len(self)}
         if b > a and a > self.episodes[first]:
-            continues, begins = True, np.append(False, begins[1:])
+            changes |= {"continues": True, "begins": np.append(False, some.begins[1:])}
         if b > a and b < self.episodes[last]:
-            goes_on, has_final = True, np.append(has_final[:-1], True)
-            final = np.concatenate([final[:-1], self.observations[b : b + 1]])
-        rows = slice(a, b)
+            final = np.concatenate([some.final[:-1], self.observations[b : b + 1]])
+            changes |= {"goes_on": True, "final": final, "has_final": np.append(some.has_final[:-1], True)}
+        return replace(some, **changes)
+
+    def select(self, episodes: ArrayLike) -> Log:
+        """The log of some episodes, by their places in ``ids``, in the order given; it copies their rows."""
+        chosen = np.asarray(episodes)
+        n = self.n_episodes
+        if (
+            chosen.ndim != 1
+            or chosen.dtype.kind not in "iu"
+            or (chosen.size and not 0 <= chosen.min() <= chosen.max() < n)
+        ):
+            raise InvalidInputError(f"episodes are {episodes!r}: pass integers from 0 to {n - 1}")
+        lengths = np.diff(self.episodes)[chosen]
+        begins = np.concatenate([[0], np.cumsum(lengths)])
+        some = self._of_rows(self.rows_of(chosen), chosen, begins)
+        return replace(
+            some,
+            continues=self.continues and bool(chosen.size) and chosen[0] == 0,
+            goes_on=self.goes_on and bool(chosen.size) and chosen[-1] == n - 1,
+        )
+
+    def rows_of(self, episodes: IntArray) -> IntArray:
+        """The rows of some episodes, one after the other."""
+        begins, lengths = self.episodes[:-1][episodes], np.diff(self.episodes)[episodes]
+        before = np.cumsum(lengths) - lengths
+        rows: IntArray = np.arange(lengths.sum()) + np.repeat(begins - before, lengths)
+        return rows
+
+    def _of_rows(self, rows: slice | IntArray, episodes: slice | IntArray, begins: IntArray) -> Log:
         return replace(
             self,
             observations=self.observations[rows],
@@ -295,13 +324,11 @@ class Log:
             terminated=self.terminated[rows],
             truncated=self.truncated[rows],
             probabilities=None if self.probabilities is None else self.probabilities[rows],
-            final=final,
-            has_final=has_final,
-            begins=begins,
-            episodes=np.clip(self.episodes[first : last + 1], a, b) - a,
-            ids=self.ids[first:last],
-            continues=continues,
-            goes_on=goes_on,
+            final=self.final[episodes],
+            has_final=self.has_final[episodes],
+            begins=self.begins[episodes],
+            ids=self.ids[episodes] if isinstance(episodes, slice) else [self.ids[e] for e in episodes.tolist()],
+            episodes=begins,
         )
 
     def pieces(self, rows: int) -> Iterator[Log]:

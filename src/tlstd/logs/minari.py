@@ -9,7 +9,7 @@ import numpy as np
 
 from tlstd.errors import InvalidInputError
 from tlstd.extras import needs
-from tlstd.logs.checking import Table
+from tlstd.logs.table import Table
 
 
 def table(dataset: Any) -> tuple[Table, str]:

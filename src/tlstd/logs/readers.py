@@ -17,7 +17,8 @@ import numpy as np
 
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.extras import needs
-from tlstd.logs.checking import as_column, name_rows
+from tlstd.logs.draft import as_column
+from tlstd.logs.words import name_rows
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tlstd.errors import InvalidInputError
-from tlstd.logs.checking import Table
 from tlstd.logs.columns import Names, find
 from tlstd.logs.readers import Columns, Part, Places, open_parts
+from tlstd.logs.table import Table
 
 
 class Source:

@@ -1,0 +1,116 @@
+"""The answer of ``evaluate``: a table of estimators, the model behind it, and what was assumed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tlstd import container
+from tlstd.errors import InvalidInputError
+from tlstd.evaluation.fitted import Fitted
+from tlstd.evaluation.value_function import ValueFunction
+from tlstd.types import FloatArray
+
+SCHEMA = 1
+"""Version of what :meth:`Evaluation.to_json` returns: raised when a key changes its meaning or goes."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    name: str
+    values: dict[str, float]
+    """Mean value of each set of start states, by name."""
+    seconds: float
+    note: str
+
+    @property
+    def value(self) -> float:
+        """The value of the first set."""
+        return next(iter(self.values.values()), float("nan"))
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The answer of :func:`evaluate`; ``print`` shows it."""
+
+    rows: tuple[Row, ...]
+    """The table; the first row is the answer."""
+    model: ValueFunction
+    """What the answer comes from: it can be asked, saved and continued."""
+    notes: tuple[str, ...]
+    """What was assumed, chosen and left out."""
+    gamma: float
+    source: str
+    policy: Any = field(default=None, repr=False)
+    fitted: Fitted | None = field(default=None, repr=False)
+    """What the model was fitted to: log, ratios, start states, and its steps in pieces."""
+
+    @property
+    def value(self) -> float:
+        """The value of the policy: the mean over start states."""
+        return self.rows[0].value
+
+    @property
+    def table(self) -> str:
+        """The estimators side by side."""
+        sets = list(self.rows[0].values)
+        names = ["estimator", *sets, "seconds", ""]
+        lines = [
+            [
+                row.name,
+                *(f"{row.values[s]:.5g}" if s in row.values else "" for s in sets),
+                f"{row.seconds:.2f}",
+                row.note,
+            ]
+            for row in self.rows
+        ]
+        widths = [max(len(line[i]) for line in [names, *lines]) for i in range(len(names))]
+        shown = []
+        for line in [names, *lines]:
+            cells = [line[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(line[1:-1], widths[1:-1], strict=True)]
+            shown.append("  ".join([*cells, line[-1]]).rstrip())
+        return "\n".join(shown)
+
+    def predict(self, states: ArrayLike) -> FloatArray:
+        """Values (M,) of states (M, D), or (M,) numbers of states, under the policy asked for."""
+        if self.model.kind == "states":
+            return self.model.predict(states)
+        if not callable(self.policy):
+            raise InvalidInputError(
+                "the policy was given as a table of the log's states: ask model.predict for actions"
+            )
+        return self.model.predict(states, policy=self.policy)
+
+    def to_json(self) -> str:
+        """The answer for programs; ``docs/how_to/evaluate_a_log.md`` has the keys."""
+        rows = [
+            {"name": row.name, "values": _finite(row.values), "seconds": row.seconds, "note": row.note}
+            for row in self.rows
+        ]
+        whole = {
+            "schema": SCHEMA,
+            "value": _finite({"": self.value})[""],
+            "gamma": self.gamma,
+            "source": self.source,
+            "features": repr(self.model.features),
+            "estimators": rows,
+            "notes": list(self.notes),
+        }
+        return json.dumps(whole, allow_nan=False, ensure_ascii=False)
+
+    def save(self, path: container.Path) -> None:
+        """Write the model and its feature map to a file, for :meth:`ValueFunction.load` and ``tlstd predict``."""
+        self.model.save(path)
+
+    def __str__(self) -> str:
+        return "\n".join([self.table, "", *self.notes])
+
+
+def _finite(values: dict[str, float]) -> dict[str, float | None]:
+    return {name: value if np.isfinite(value) else None for name, value in values.items()}

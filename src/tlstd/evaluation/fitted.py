@@ -1,0 +1,73 @@
+"""What an answer was computed from, kept for those who ask how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlstd.errors import InvalidInputError
+from tlstd.evaluation.policies import Target
+from tlstd.evaluation.value_function import PIECE, ValueFunction
+from tlstd.logs.log import Log
+from tlstd.types import FloatArray, IntArray, Matrix, Transitions
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """A set of states whose mean value is asked for."""
+
+    observations: NDArray[Any]
+    """(M, D), or (M,) numbers of states."""
+    rows: IntArray | None
+    """(M,): their rows in the log; None if the states were given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A value function with the log, the ratios and the start states that it was fitted to and asked for."""
+
+    values: ValueFunction
+    """The model, its feature map, γ and whether it has values of states or of actions."""
+    log: Log
+    target: Target | None
+    """The policy asked for; None: the one that acted."""
+    rhos: FloatArray | None
+    """(N,): importance ratios of the steps of the log; None without."""
+    lambda_: float
+    dimension: int
+    """Of the Krylov space."""
+    starts: dict[str, Starts]
+    """Sets of start states by name, the first of which is the answer's."""
+
+    def pieces(self, rows: int = PIECE) -> Iterator[Transitions]:
+        """What the model has learned from, encoded, in pieces of at most ``rows`` steps of the log."""
+        return self.values.pieces(self.log, target=self.target, rhos=self.rhos, rows=rows)
+
+    def transitions(self) -> Transitions:
+        """The same in one: every step's features in memory."""
+        return next(self.pieces(max(1, len(self.log))))
+
+    def start_features(self, name: str) -> Matrix:
+        """Features (M, n) of a set of start states; of action values Σ_a π(a|s) φ(s, a)."""
+        return self.features_of(self.starts[name])
+
+    def features_of(self, starts: Starts) -> Matrix:
+        """Features (M, n) of states under the policy asked for."""
+        if self.values.kind == "states":
+            return self.values.encode(starts.observations)
+        target = self.target
+        assert target is not None
+        if target.function is not None:
+            return self.values.encode(starts.observations, policy=target.function)
+        assert target.table is not None
+        if starts.rows is None:
+            raise InvalidInputError("start are states, but the policy is a table of the log's states: pass a function")
+        return self.values.encode(starts.observations, probabilities=target.table[starts.rows])
+
+    def mean(self, name: str) -> float:
+        """The mean value of a set of start states."""
+        return float(np.mean(self.values.model.predict(self.start_features(name))))

@@ -1,0 +1,40 @@
+"""Importance ratios of the steps of a log: the target's probability of what was done over that of who acted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tlstd.errors import InvalidInputError
+from tlstd.evaluation.policies import Target, fitted_probabilities, of_logged_actions
+from tlstd.evaluation.run import Run
+from tlstd.types import FloatArray
+
+
+def importance_ratios(run: Run, target: Target) -> FloatArray | None:
+    """(N,), or None where there are no probabilities of the behaviour, logged or estimated."""
+    log = run.log
+    if run.continuous or log.actions is None:
+        if run.probabilities == "estimate":
+            raise InvalidInputError("probabilities of continuous actions are not estimated: use LSTDQ's value")
+        return None
+    if log.probabilities is not None:
+        behaviour = log.probabilities
+    elif run.probabilities == "estimate":
+        X = log.transitions(run.feature_map(), run.gamma).store
+        taken = log.actions.astype(np.int64)
+        behaviour = fitted_probabilities(X[: len(log)], taken, int(taken.max()) + 1)
+        run.notes.append(
+            "Warning: the log has no probabilities of its actions. They were estimated by softmax regression on "
+            "the features; if that is wrong, so are all rows with ratios."
+        )
+    else:
+        run.notes.append("The log has no probabilities of its actions: there are no rows with importance ratios.")
+        return None
+    wanted = of_logged_actions(target, log, run.n_actions(target))
+    bad = (wanted > 0.0) & ~(behaviour > 0.0)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise InvalidInputError(
+            f"step {row} has an action of probability {behaviour[row]} by the log: what was done had some chance"
+        )
+    return np.where(wanted > 0.0, wanted / np.where(behaviour > 0.0, behaviour, 1.0), 0.0)

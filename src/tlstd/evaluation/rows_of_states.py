@@ -1,0 +1,145 @@
+"""Rows of state values in the table of ``evaluate``: Krylov LSTD, LSTD, t-LSTD and TD, on-policy or with ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tlstd.errors import InvalidInputError
+from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.krylov_lstd import KrylovLSTD
+from tlstd.estimators.lstd import LSTD
+from tlstd.estimators.td import TD
+from tlstd.estimators.tlstd import TLSTD
+from tlstd.evaluation.choose import choose
+from tlstd.evaluation.fitted import Fitted
+from tlstd.evaluation.rows_of_returns import add_returns
+from tlstd.evaluation.run import Run
+from tlstd.evaluation.value_function import ValueFunction
+from tlstd.features.base import FeatureMap
+from tlstd.types import FloatArray, Transitions
+
+LAMBDAS = (0.0, 0.5, 0.8, 0.95, 1.0)
+"""Trace parameters that are compared on-policy."""
+OFF_POLICY_LAMBDAS = (0.0, 0.5, 0.9)
+"""With ratios, which multiply along the trace."""
+RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+STEP_SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
+"""Of TD, divided by the mean ‖x‖²."""
+RANK = 40
+"""Of t-LSTD."""
+MOST_FOR_LSTD = 1_000
+"""Features seen up to which LSTD is in the table."""
+
+
+def add_state_values(run: Run, rhos: FloatArray | None) -> Fitted:
+    """Fit values of states, on-policy or with ratios, add the rows, and return the first one's."""
+    features = run.feature_map()
+    run.report("features", 0.4)
+    sample = run.sample(rhos)
+    steps = sample.log.transitions(features, run.gamma, rhos=sample.rhos)
+    if not len(steps):
+        raise InvalidInputError("the log has no step whose next observation is known: nothing can be learned")
+    run.report("choosing λ and dimension", 0.45)
+    began = perf_counter()
+    rows = _Rows(run, features, steps, rhos)
+    lambda_, dimension = rows.choose_lambda()
+    model = KrylovLSTD(features.n_features, lambda_=lambda_, dimension=dimension)
+    fitted = Fitted(rows.learned(model), run.log, run.target, rhos, lambda_, dimension, run.starts)
+    if run.wants("KrylovLSTD"):
+        rows.add("KrylovLSTD", began, fitted.values, f"λ={lambda_:g}, dimension {dimension}")
+    if run.wants("LSTD") and rows.n_seen <= MOST_FOR_LSTD:
+        rows.add_lstd(lambda_)
+    if run.wants("t-LSTD"):
+        rows.add_truncated(lambda_, min(RANK, rows.n_seen))
+    if run.wants("TD"):
+        rows.add_td(lambda_)
+    add_returns(run, fitted)
+    return fitted
+
+
+@dataclass
+class _Rows:
+    """The estimators on one log, with parameters chosen on some of its steps."""
+
+    run: Run
+    features: FeatureMap
+    steps: Transitions
+    """What parameters are chosen on."""
+    rhos: FloatArray | None
+    reference: Callable[[], LinearEstimator] | None = None
+    """Completes returns that are not seen to their end."""
+
+    @property
+    def n_seen(self) -> int:
+        """Features that occur in the sample."""
+        X = self.steps.X
+        return self.features.n_features if isinstance(X, np.ndarray) else int(np.unique(X.indices).size)
+
+    def learned(self, model: LinearEstimator) -> ValueFunction:
+        """The model, after all steps of the log."""
+        values = ValueFunction(model, self.features, self.run.gamma)
+        values.update(self.run.log, rhos=self.rhos)
+        return values
+
+    def add(self, name: str, began: float, values: ValueFunction, note: str) -> None:
+        means = {name: float(np.mean(values.predict(starts.observations))) for name, starts in self.run.starts.items()}
+        self.run.add(name + " with ratios" * (self.rhos is not None), began, means, note)
+
+    def choose_lambda(self) -> tuple[float, int]:
+        """λ and dimension: for each λ the dimension of least held-out error, and then the best of these."""
+        off_policy, n = self.rhos is not None, self.features.n_features
+        candidates = []
+        for lambda_ in OFF_POLICY_LAMBDAS if off_policy else LAMBDAS:
+            model = KrylovLSTD(n, lambda_=lambda_)
+            model.update_many(self.steps)
+            dimension = model.chosen_dimension
+            assert isinstance(dimension, int)
+            candidates.append((lambda_, dimension))
+        careful = candidates[0] if off_policy else candidates[-2]
+        self.reference = lambda: KrylovLSTD(n, lambda_=careful[0], dimension=careful[1])
+        choice = choose(
+            lambda c: KrylovLSTD(n, lambda_=c[0], dimension=c[1]),
+            candidates,
+            self.steps,
+            otherwise=careful,
+            reference=self.reference,
+        )
+        self.run.notes.append(f"KrylovLSTD: {choice.note}")
+        return choice.value
+
+    def chosen(self, make: Callable[[Any], LinearEstimator], values: Sequence[Any], otherwise: Any) -> Any:
+        """One of the values, by held-out returns."""
+        return choose(make, values, self.steps, otherwise=otherwise, reference=self.reference).value
+
+    def add_lstd(self, lambda_: float) -> None:
+        self.run.report("LSTD", 0.6)
+        began, n = perf_counter(), self.features.n_features
+        ridge = self.chosen(lambda r: LSTD(n, lambda_=lambda_, ridge=r), RIDGES, 1e-4)
+        values = self.learned(LSTD(n, lambda_=lambda_, ridge=ridge))
+        self.add("LSTD", began, values, f"λ={lambda_:g}, ridge {ridge:g}")
+
+    def add_truncated(self, lambda_: float, rank: int) -> None:
+        self.run.report("t-LSTD", 0.7)
+        began, n, steps = perf_counter(), self.features.n_features, len(self.run.log)
+        if self.run.large and not self.run.everything:
+            part = self.steps[: min(len(self.steps), 4_000)]
+            TLSTD(n, rank, lambda_=lambda_).update_many(part)
+            minutes = (perf_counter() - began) / len(part) * steps / 60
+            self.run.notes.append(f"t-LSTD was left out: it would take about {minutes:.0f} minutes (all=True, --all).")
+            return
+        values = self.learned(TLSTD(n, rank, lambda_=lambda_))
+        self.add("t-LSTD", began, values, f"λ={lambda_:g}, rank {rank}")
+
+    def add_td(self, lambda_: float) -> None:
+        self.run.report("TD", 0.9)
+        began, n, X = perf_counter(), self.features.n_features, self.steps.X
+        square = float((X**2).sum() / X.shape[0])
+        sizes = [size / square for size in STEP_SIZES]
+        size = self.chosen(lambda a: TD(n, step_size=a, lambda_=lambda_), sizes, sizes[1])
+        values = self.learned(TD(n, step_size=size, lambda_=lambda_))
+        self.add("TD", began, values, f"λ={lambda_:g}, step size {size:.2g}")

@@ -1,0 +1,185 @@
+"""One evaluation under way: what is asked, and what has been found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tlstd import parameters
+from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.evaluation.evaluation import Row
+from tlstd.evaluation.fitted import Starts
+from tlstd.evaluation.policies import Target, as_target
+from tlstd.features.auto_tiles import AutoTiles
+from tlstd.features.base import FeatureMap, check_map
+from tlstd.features.columns import Columns
+from tlstd.features.one_hot import OneHot
+from tlstd.logs.log import Log
+from tlstd.types import FloatArray, IntArray
+from tlstd.validation import as_floats
+
+SAMPLED = 1_000_000
+"""Steps beyond which parameters are chosen on a sample of episodes, and t-LSTD is left out."""
+SAMPLE = 100_000
+"""Steps of that sample."""
+ESTIMATORS = (
+    "KrylovLSTD",
+    "LSTD",
+    "t-LSTD",
+    "TD",
+    "Monte Carlo",
+    "LSTDQ",
+    "per-decision IS",
+    "weighted IS",
+    "doubly robust",
+)
+"""Rows of the table by name, for ``estimators=``."""
+
+Report = Callable[[str, float], None]
+"""Told what is being done, and how much of all is done."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The part of a log on which parameters are chosen, with the ratios of its steps."""
+
+    log: Log
+    rhos: FloatArray | None
+
+
+class Run:
+    """What is asked, checked, and the rows and notes of the answer as they come.
+
+    Parameters are those of :func:`evaluate`.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        gamma: float,
+        features: FeatureMap | str,
+        policy: Any,
+        start: ArrayLike | str | None,
+        estimators: Iterable[str] | None,
+        probabilities: str,
+        everything: bool,
+        report: Report | None,
+    ) -> None:
+        self.log = log
+        self.gamma = parameters.real("gamma", gamma, low=0.0, high=1.0)
+        if not len(log):
+            raise InvalidInputError("the log has no steps: there is nothing to evaluate")
+        if self.gamma == 1.0 and not log.terminated.any():
+            raise InvalidParameterError("gamma is 1, but no episode of the log terminates: use gamma < 1")
+        self.target = None if policy is None else as_target(policy, log)
+        self.asked = _names(estimators)
+        self.probabilities = parameters.choice("probabilities", probabilities, ("logged", "estimate"))
+        self.everything = parameters.flag("all", everything)
+        self.report: Report = (lambda text, share: None) if report is None else report
+        self.notes: list[str] = list(log.notes)
+        self.rows: list[Row] = []
+        self.continuous = log.actions is not None and log.actions.ndim == 2
+        self.given_features = features
+        self.starts = self._start_sets(start)
+
+    def _start_sets(self, start: ArrayLike | str | None) -> dict[str, Starts]:
+        """Each set of start states, by name."""
+        log = self.log
+        if start is not None and not isinstance(start, str):
+            return {"given states": Starts(_given_states(start, log), None)}
+        if start is None:
+            sets = log.starts
+            if len(sets) > 1:
+                self.notes.append(
+                    "The log has no ends: the value is the mean over all its states, and that of the first."
+                )
+        else:
+            parameters.choice("start", start, ("first", "all"), why=", or states")
+            sets = {"start states": log.start_rows} if start == "first" else {"all states": np.arange(len(log))}
+        if any(not rows.size for rows in sets.values()):
+            raise InvalidInputError('the log has no first row of an episode: pass start="all", or states')
+        return {name: Starts(log.observations[rows], rows) for name, rows in sets.items()}
+
+    def feature_map(self, joint: bool = False) -> FeatureMap:
+        """The map asked for; ``joint``: of states and continuous actions side by side."""
+        given, log = self.given_features, self.log
+        if not isinstance(given, str):
+            check_map(given)
+            return given
+        states = np.hstack([log.states, log.actions]) if joint and log.actions is not None else log.states
+        parameters.choice("features", given, ("auto", "columns"), why=", or a feature map")
+        if log.discrete and not joint:
+            assert log.n_observations is not None
+            return OneHot([0], [max(1, log.n_observations - 1)])
+        return AutoTiles.fit(states) if given == "auto" else Columns(states.shape[1])
+
+    def n_actions(self, target: Target) -> int:
+        """Number of discrete actions, of the log and of the policy."""
+        assert self.log.actions is not None
+        n = int(self.log.actions.max(initial=0)) + 1
+        if target.table is not None:
+            return max(n, int(target.table.shape[1]))
+        if target.function is not None:
+            answer = np.shape(target.function(self.log.observations[:2]))
+            if len(answer) == 2:
+                return max(n, int(answer[1]))
+        return n
+
+    @property
+    def large(self) -> bool:
+        """Whether parameters are chosen on a sample."""
+        return len(self.log) > SAMPLED
+
+    def wants(self, name: str) -> bool:
+        """Whether a row is asked for."""
+        return self.asked is None or name in self.asked
+
+    def add(self, name: str, began: float, values: dict[str, float], note: str = "") -> None:
+        """Add a row of the table."""
+        self.rows.append(Row(name, values, perf_counter() - began, note))
+
+    def sample(self, rhos: FloatArray | None) -> Sample:
+        """What parameters are chosen on: the log, or about ``SAMPLE`` steps of it in evenly spaced episodes.
+
+        Where episodes are few and long it is the first steps.
+        """
+        log = self.log
+        if not self.large:
+            return Sample(log, rhos)
+        wanted = max(1, int(log.n_episodes * SAMPLE / len(log)))
+        chosen = np.unique(np.linspace(0, log.n_episodes - 1, wanted).astype(np.int64))
+        if np.diff(log.episodes)[chosen].sum() > 2 * SAMPLE:  # few, long ones
+            part, rows = log[:SAMPLE], np.arange(SAMPLE)
+        else:
+            part, rows = log.select(chosen), log.rows_of(chosen)
+        self.notes.append(
+            f"{len(log):,} steps: λ, dimension and step size were chosen on {part.n_episodes:,} episodes of "
+            f"{len(part):,} steps."
+        )
+        return Sample(part, None if rhos is None else rhos[rows])
+
+
+def _given_states(start: ArrayLike, log: Log) -> FloatArray | IntArray:
+    states = as_floats(start, "start", None)
+    shape = log.observations.shape[1:]
+    if states.shape == shape:
+        states = states[None]
+    if states.shape[1:] != shape or not len(states):
+        raise InvalidInputError(f"start has shape {states.shape}: pass states (M, {', '.join(map(str, shape))})")
+    return states.astype(log.observations.dtype)
+
+
+def _names(estimators: Iterable[str] | None) -> set[str] | None:
+    if estimators is None:
+        return None
+    names = set([estimators] if isinstance(estimators, str) else estimators)
+    for name in sorted(names):
+        parameters.choice("estimators", name, ESTIMATORS)
+    if not names:
+        raise InvalidParameterError(f"estimators is empty: name at least one of {', '.join(ESTIMATORS)}")
+    return names

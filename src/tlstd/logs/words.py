@@ -1,0 +1,49 @@
+"""How rows, counts and values are named in notes and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def name_rows(rows: Sequence[int]) -> str:
+    """Some rows in words.
+
+    Example
+    -------
+    >>> name_rows([3]), name_rows(range(12))
+    ('row 3', 'rows 0, 1, 2, 3, 4, … (12 in all)')
+    """
+    text = f"row{'s' * (len(rows) > 1)} " + ", ".join(map(str, rows[:5]))
+    return text if len(rows) <= 5 else f"{text}, … ({len(rows):,} in all)"
+
+
+def count_of(n: int, noun: str) -> str:
+    """A number and its noun: 1 row, 2 rows."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def plain(value: Any) -> Any:
+    """A Python number or word."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+
+def type_name(array: NDArray[Any]) -> str:
+    """What kind of values a column has."""
+    return (
+        "text"
+        if array.dtype.kind in "US"
+        else type(first_value(array)).__name__
+        if array.dtype.kind == "O"
+        else str(array.dtype)
+    )
+
+
+def first_value(array: NDArray[Any]) -> Any:
+    """The first value of a column, shortened."""
+    value = plain(array.ravel()[0]) if array.size else None
+    return value if len(repr(value)) <= 40 else repr(value)[:37] + "…"

@@ -1,0 +1,57 @@
+"""What an answer was fitted to: the same in pieces as whole, and its features give its value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tests.evaluation.logs import random_decisions, simulated
+from tlstd import KrylovLSTD, Log
+from tlstd.evaluation import evaluate
+
+POLICY = np.random.default_rng(5).dirichlet(np.ones(2), 6)
+
+
+def decisions(known: bool) -> Log:
+    rng = np.random.default_rng(1)
+    return simulated(random_decisions(rng, 6, 2, 2, 0.1), np.full((6, 2), 0.5), rng, 1_000, 30, known=known)
+
+
+def continuous() -> Log:
+    rng = np.random.default_rng(2)
+    seen, done = rng.random((1_000, 2)), rng.random((1_000, 1))
+    return Log.from_arrays(seen, seen[:, 0] + done[:, 0], actions=done, terminated=rng.random(1_000) < 0.05)
+
+
+CASES: dict[str, Any] = {
+    "logged policy": (decisions(False), None, "KrylovLSTD"),
+    "ratios": (decisions(True), lambda s: POLICY[s], "KrylovLSTD"),
+    "action values": (decisions(False), lambda s: POLICY[s], "LSTDQ"),
+    "action values by a table": (decisions(False), "table", "LSTDQ"),
+    "continuous actions": (continuous(), lambda s: s[:, :1], "LSTDQ"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pieces_are_the_whole(case: str) -> None:
+    log, policy, name = CASES[case]
+    policy = POLICY[log.observations] if isinstance(policy, str) else policy
+    evaluation = evaluate(log, gamma=0.9, policy=policy, estimators=name)
+    fitted = evaluation.fitted
+    assert fitted is not None
+    whole, pieces = fitted.transitions(), list(fitted.pieces(137))
+    assert len(pieces) == -(-len(log) // 137)
+    for array in ("X", "X_next"):
+        together = sp.vstack([sp.csr_array(getattr(piece, array)) for piece in pieces])
+        assert_allclose(together.toarray(), sp.csr_array(getattr(whole, array)).toarray(), rtol=1e-15)
+    for array in ("rewards", "discounts", "trace_discounts", "rhos"):
+        assert_array_equal(np.concatenate([getattr(piece, array) for piece in pieces]), getattr(whole, array))
+    model = KrylovLSTD(whole.n_features, lambda_=fitted.lambda_, dimension=fitted.dimension)
+    model.update_many(iter(pieces))
+    assert_allclose(model.weights, fitted.values.model.weights, rtol=1e-9, atol=1e-12)
+    mean = sp.csr_array(fitted.start_features("start states")).mean(axis=0)
+    assert mean @ fitted.values.model.weights == pytest.approx(evaluation.value)
