@@ -40,7 +40,7 @@ nitpick_ignore_regex = [
     (r"py:class", r"Fold"),  # a callable with a number
     # What other packages document has no address here: nothing is fetched while building.
     (r"py:.*", r"(np|numpy|sp|scipy|gymnasium|matplotlib|rich|collections|abc|typing|os|pathlib|builtins)\..*"),
-    (r"py:class", r"NDArray|ArrayLike|Axes|Env|VectorEnv|RenderableType|Path|Mapping\[(str|float)|T"),
+    (r"py:class", r"NDArray|ArrayLike|Axes|Env|VectorEnv|RenderableType|Path|Mapping\[(str|float)|T|Model"),
     # Words for a choice of strings, and for a pair.
     (r"py:class", r"Alignment|Features|Tick|Verdict"),
     # The inside of the library has docstrings, but no page.

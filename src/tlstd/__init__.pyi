@@ -16,6 +16,7 @@ from tlstd.estimators import *
 from tlstd.evaluation.evaluate import evaluate as evaluate
 from tlstd.features import *
 from tlstd.logs.log import Log as Log
+from tlstd.merging import merge as merge
 from tlstd.state import load as load
 from tlstd.types import SparseVector as SparseVector
 from tlstd.types import Transition as Transition

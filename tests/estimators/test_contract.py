@@ -20,9 +20,11 @@ from threadpoolctl import threadpool_limits
 import tlstd
 from tests.estimators.plain import Plain
 from tests.helpers import random_transitions
+from tlstd import container
 from tlstd.checks import CHECKS, Factory, check_estimator, children, reliability
 from tlstd.errors import BusyError, InvalidInputError, InvalidParameterError
 from tlstd.estimators.ilstd import ILSTD
+from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.estimators.step_sizes import Decay
 from tlstd.estimators.td import TD
@@ -339,6 +341,21 @@ class Oblivious(Plain):
         return np.array(values)
 
 
+class MergesHalfway(LSTD):
+    """Adds matrices without their numbers of samples: the average of the first counts twice."""
+
+    def __init__(self, n_features: int, *, n_targets: int = 1) -> None:
+        super().__init__(n_features, lambda_=0.7, n_targets=n_targets)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"n_features": self.n_features, "n_targets": self.n_targets}
+
+    def _merged_state(self, other: LSTD) -> container.State:
+        state = super()._merged_state(other)
+        system = dict(state["system"])
+        return {"system": system | {"A": system["A"] + self._system.averaged()[0]}}
+
+
 @pytest.mark.parametrize(
     ("broken", "check", "message"),
     [
@@ -365,9 +382,10 @@ class Oblivious(Plain):
         (ReadsMemory, "layouts", "dense features as Fortran order"),
         (Belated, "update_and_predict", "update and predict in turn"),
         (Oblivious, "update_and_predict", "update and predict in turn"),
+        (MergesHalfway, "merge", "two halves merge into another model"),
     ],
 )
-def test_contract_catches(broken: type[Plain], check: str, message: str) -> None:
+def test_contract_catches(broken: Factory, check: str, message: str) -> None:
     (function,) = (f for f in CHECKS if f.__name__ == f"check_{check}")
     with pytest.raises(AssertionError, match=re.escape(message)):
         function(broken)

@@ -26,8 +26,9 @@ from tlstd.checks.data import (
     temporary_folder,
     update_late,
 )
-from tlstd.errors import StateError, TlstdError
-from tlstd.estimators.base import Estimator
+from tlstd.errors import InvalidInputError, StateError, TlstdError
+from tlstd.estimators.base import Estimator, LinearEstimator
+from tlstd.merging import merge
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 
 
@@ -381,6 +382,36 @@ def check_start_from(factory: Factory) -> None:
     assert_refused("start_from() after updates", lambda model: model.start_from(w), moved)
 
 
+def check_merge(factory: Factory) -> None:
+    """Models of two halves merge into the model of the whole, which can learn on, or are refused; they do not change.
+
+    Where a rank below the number of features cuts things off, the merged model is not that of the whole.
+    """
+    halves = [stream(60), stream(90, seed=1)]
+    models, whole = [factory(N_FEATURES), factory(N_FEATURES)], factory(N_FEATURES)
+    if not isinstance(whole, LinearEstimator):
+        return
+    for model, half in zip(models, halves, strict=True):
+        model.update_many(half)
+        whole.update_many(half)
+    before = [model.weights.copy() for model in models]
+    try:
+        merged = merge(models)
+    except InvalidInputError:
+        merged = None
+    for model, weights in zip(models, before, strict=True):
+        assert (model.weights == weights).all(), "merging changed a model that was merged"
+    if merged is None:
+        return
+    assert merged.n_updates == 150, f"n_updates after merging models of 60 and 90 samples: {merged.n_updates}"
+    for model in (merged, whole):
+        model.update_many(stream(30, seed=2))
+    with temporary_folder() as folder:
+        merged.save(os.path.join(folder, "model"))
+    if getattr(merged, "rank", N_FEATURES) >= N_FEATURES:
+        assert_close(merged.weights, whole.weights, 1e-8, "models of two halves merge into another model")
+
+
 def check_save_and_load(factory: Factory) -> None:
     """A model saved in mid-stream goes on as if never stopped, bit for bit. (Passed over if it has no ``save``.)"""
     for n_steps in (0, 1, 37, 90):
@@ -424,6 +455,7 @@ CHECKS: tuple[Check, ...] = (
     check_update_and_predict,
     check_targets_are_independent,
     check_start_from,
+    check_merge,
     check_save_and_load,
 )
 

@@ -493,6 +493,23 @@ class LinearEstimator(ABC):
         """Take over what ``_state`` said, checked, in a fresh model; raises StateError. ``n_updates`` is known."""
         raise StateError(f"{type(self).__name__} cannot be loaded: give it the methods _state and _restore")
 
+    def _merged_state(self: Model, other: Model) -> container.State:
+        """The state after the samples of this model and then those of another one of the same parameters.
+
+        Both are copies, which may be changed. Raises :class:`~tlstd.InvalidInputError` where there is none.
+        """
+        raise InvalidInputError(
+            f"{type(self).__name__} models cannot be merged, because what they have learned depends on the order of "
+            "the samples: let one model learn from all of them"
+        )
+
+    def _refuse_to_merge_with_beta(self, beta: float | None) -> None:
+        if beta is not None:
+            raise InvalidInputError(
+                f"models with beta={beta} cannot be merged, because the weight of a sample depends on how many came "
+                "after it: let one model learn from all of them"
+            )
+
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def _solution(self) -> tuple[IntArray, FloatArray]:

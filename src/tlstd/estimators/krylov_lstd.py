@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from tlstd import parameters
 from tlstd.container import Saved, State
+from tlstd.errors import InvalidInputError
 from tlstd.estimators.base import Factory, guarded
 from tlstd.estimators.kept_samples import SampleKeeper
+from tlstd.linalg import merging
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.folding import Folding
 from tlstd.linalg.krylov import Arnoldi
@@ -210,6 +212,15 @@ class KrylovLSTD(SampleKeeper):
         if self._stream is None or self._solved is not None:
             return super()._predict_vector(x)
         return self._stream.predict(*vector_arrays(x))
+
+    def _merged_state(self, other: KrylovLSTD) -> State:
+        self._refuse_to_merge_with_beta(self.beta)
+        if self._stream is not None or self.max_samples is not None:
+            raise InvalidInputError(
+                'models with reads="stream" or max_samples cannot be merged, because of samples that were folded only '
+                "products are left: merge models that keep all samples"
+            )
+        return {"samples": merging.kept_samples(self._store.state(), other._store.state(), self.n_features)}
 
     def _state(self) -> State:
         if self._stream is None:

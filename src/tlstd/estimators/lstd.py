@@ -10,6 +10,7 @@ from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import Factory, LinearEstimator, guarded
+from tlstd.linalg import merging
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.full_system import FullSystem
 from tlstd.linalg.lu import solve_lu
@@ -163,6 +164,13 @@ class LSTD(LinearEstimator):
     def _mend(self) -> None:
         super()._mend()
         self._system.mend()
+
+    def _merged_state(self, other: LSTD) -> State:
+        self._refuse_to_merge_with_beta(self.beta)
+        states = self._system.state(), other._system.state()
+        if isinstance(self._system, RecursiveSystem):
+            return {"system": merging.recursive_systems(*states, self.initial_diagonal)}
+        return {"system": merging.full_systems(*states)}
 
     def _state(self) -> State:
         return {"system": self._system.state()}

@@ -8,9 +8,10 @@ import numpy as np
 
 from tlstd import parameters
 from tlstd.container import Saved, State
-from tlstd.errors import InvalidParameterError
+from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.estimators.base import Factory, guarded
 from tlstd.estimators.truncation import TruncatedEstimator
+from tlstd.linalg import merging
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.factor_stream import FactorStream
 from tlstd.linalg.truncated_system import Solution
@@ -182,6 +183,18 @@ class TLSTD(TruncatedEstimator):
         super()._mend()
         if self._stream is not None and self._system.is_full:  # its weights are those after the compression
             self._system.compress()
+
+    def _merged_state(self, other: TLSTD) -> State:
+        self._refuse_to_merge_with_beta(self.beta)
+        if self.subspace_lambda is not None:
+            raise InvalidInputError(
+                f"models with subspace_lambda={self.subspace_lambda} cannot be merged, because each knows its "
+                "equations in its own subspaces only: merge models without it"
+            )
+        for model in (self, other):
+            model._system.compress()
+        merged = merging.truncated_systems(self._system.state(), other._system.state(), self.rank)
+        return {"system": merged} if self._stream is None else {"system": merged, "stream": {}}
 
     def _state(self) -> State:
         return super()._state() if self._stream is None else {**super()._state(), "stream": self._stream.state()}
