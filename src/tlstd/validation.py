@@ -40,7 +40,8 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
         csr.sum_duplicates()
         csr.eliminate_zeros()
         check_magnitude(csr.data, name)
-    return _csr(csr.data, csr.indices, csr.indptr, csr.shape)
+    is_wide = csr.indices.dtype == csr.indptr.dtype == np.int64
+    return csr if is_wide else _csr(csr.data, csr.indices, csr.indptr, csr.shape)
 
 
 def locked(array: NDArray[Scalar]) -> NDArray[Scalar]:

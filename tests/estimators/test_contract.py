@@ -319,6 +319,20 @@ class ReadsMemory(Plain):
         return super().predict(x)
 
 
+class ReadsWhatIsThere(Plain):
+    """Predicts with what was last read, if that is there, and loses a few digits."""
+
+    @property
+    def weights(self) -> FloatArray:
+        weights = super().weights
+        self.read = np.round(weights, 12)
+        return weights
+
+    def predict(self, x: Any) -> Any:
+        own = self.__dict__
+        return float(self.dense(as_vector(x)) @ own["read"]) if "read" in own and np.ndim(x) < 2 else super().predict(x)
+
+
 class Belated(Plain):
     """Predicts with the weights from before the step."""
 
@@ -380,6 +394,7 @@ class MergesHalfway(LSTD):
         (Settable, "parameters_are_read_only", "n_features can be set"),
         (Unkind, "parameters_are_read_only", "not a TlstdError"),
         (ReadsMemory, "layouts", "dense features as Fortran order"),
+        (ReadsWhatIsThere, "predict_is_pure_and_linear", "reading weights changes predict"),
         (Belated, "update_and_predict", "update and predict in turn"),
         (Oblivious, "update_and_predict", "update and predict in turn"),
         (MergesHalfway, "merge", "two halves merge into another model"),

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from tlstd.kernels import sparse as kernels
-from tlstd.linalg.batch import gathered
+from tlstd.linalg.seen import SeenFeatures
 from tlstd.types import FloatArray, IntArray
 
 NASTY_IDS = {
@@ -268,22 +268,49 @@ class TestProducts:
         kernels.scatter(indptr, rows, vals, np.array(picked, dtype=np.int64), M, 3, Y)
         assert_allclose(Y, expected, rtol=1e-13, atol=1e-14)
 
-    @pytest.mark.parametrize("nnz", [0, 1, 9])
-    def test_overlaps_and_gather(self, nnz: int) -> None:
+    @pytest.mark.parametrize(("nnz", "n_features"), [(0, 40), (1, 1 << 40), (9, 40), (9, 1 << 40)])
+    def test_values_of_a_vector(self, nnz: int, n_features: int) -> None:
         rng = np.random.default_rng(3)
         indptr, rows, vals, S = vectors(rng, self.n, self.k)
+        seen = SeenFeatures(n_features)
+        seen.insert(rng.choice(n_features, self.n, replace=False))
         x_rows, x_vals = rng.permutation(self.n)[:nnz], rng.standard_normal(nnz)
         x = np.zeros(self.n)
         x[x_rows] = x_vals
-        with_unseen = np.append(x_rows, [-1, -1]), np.append(x_vals, [7.0, 8.0])
-        scratch, out = np.zeros(self.n), np.full(self.k, -1.0)
-        picked = rng.permutation(self.k)[:10]
-        kernels.overlaps(indptr, rows, vals, picked, *with_unseen, scratch, out)
-        assert_allclose(out[:10], S[picked] @ x, rtol=1e-13, atol=1e-14)
-        assert (out[10:] == -1.0).all()
-        assert (scratch == 0.0).all()
-        B = rng.standard_normal((self.n, 4))
-        assert_allclose(gathered(*with_unseen, B[:5]), x[:5] @ B[:5], rtol=1e-13, atol=1e-14)
+        unseen = np.setdiff1d(np.arange(self.n + 2), seen.ids)[:2]
+        ids, values = np.append(seen.ids[x_rows], unseen), np.append(x_vals, [7.0, 8.0])
+        B, C, scratch = rng.standard_normal((self.n, 4)), rng.standard_normal((4, 2)), np.zeros(self.n)
+        picked, M = rng.permutation(self.k)[:10], rng.standard_normal((10, 2))
+        for n_rows in (self.n, 5, 0):  # features that came later have no row in B
+            out = np.array([1.0, 2.0])
+            kernels.add_weights(*seen.lookup(ids, values), B[:n_rows, 2:], out)
+            assert_allclose(out, [1.0, 2.0] + x[:n_rows] @ B[:n_rows, 2:], rtol=1e-13, atol=1e-14)
+            kernels.add_factored(*seen.lookup(ids, values), B[:n_rows], C, out)
+            assert_allclose(out, [1.0, 2.0] + x[:n_rows] @ (B[:n_rows, 2:] + B[:n_rows] @ C), rtol=1e-12, atol=1e-13)
+            for head in (np.zeros(0), rng.standard_normal(n_rows)):
+                vector = S.copy()
+                if head.size:
+                    vector[0] = np.append(head, np.zeros(self.n - n_rows))
+                out = np.array([1.0, 2.0])
+                kernels.add_combined(*seen.lookup(ids, values), indptr, rows, vals, head, picked, M, scratch, out)
+                assert_allclose(out, [1.0, 2.0] + (vector[picked] @ x) @ M, rtol=1e-12, atol=1e-13)
+                assert (scratch == 0.0).all()
+
+    @pytest.mark.parametrize("n_known", [0, 1, 7, 30])
+    def test_values_by_lists_of_ids(self, n_known: int) -> None:
+        rng = np.random.default_rng(4)
+        X = np.where(rng.random((9, 30)) < 0.3, rng.standard_normal((9, 30)), 0.0)
+        X[3] = 0.0
+        known = np.sort(rng.choice(30, n_known, replace=False))
+        W = rng.standard_normal((n_known, 2))
+        indptr, ids, values = kernels.dense_to_csr(X, np.arange(9))
+        out = np.full((9, 2), np.nan)
+        kernels.listed_values(indptr, ids, values, known, W, out)
+        assert_allclose(out, X[:, known] @ W, rtol=1e-13, atol=1e-14)
+        for i, x in enumerate(X):
+            one = np.zeros(2)
+            kernels.add_listed(np.flatnonzero(x), x[x != 0.0], known, W, one)
+            assert_array_equal(one, out[i])
 
     @pytest.mark.parametrize("picked", [[], [0], [2, 0, 2, 1], [3]])
     def test_dense_to_csr(self, picked: list[int]) -> None:

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 from tlstd.linalg.basis import Basis, GrowingBasis, dense_basis, sparse_basis
 from tlstd.linalg.buffered_vectors import BufferedVectors, DenseVectors, SparseVectors
+from tlstd.linalg.seen import SeenFeatures
 from tlstd.types import FloatArray
 
 
@@ -298,19 +299,22 @@ class TestBlocks:
         assert_allclose(block.gram(12)[0], S.T @ S, rtol=1e-12, atol=1e-14)
         assert_allclose(block.products("factor", U), S.T @ U, rtol=1e-12, atol=1e-14)
 
-    def test_overlaps(self) -> None:
+    def test_values_of_combinations(self) -> None:
         rng = np.random.default_rng(8)
         S = random_S(rng, 12, 6, 0.8)
         head = rng.standard_normal(12)
         block = sparse_block(S, head)
         S[:, 0] = head
         x = rng.standard_normal(12) * (rng.random(12) < 0.5)
-        rows = np.append(np.flatnonzero(x), -1)
+        seen = SeenFeatures(20)
+        seen.insert(np.arange(12))
+        vector = seen.lookup(np.append(np.flatnonzero(x), 15), np.append(x[x != 0.0], 5.0))
         scratch = np.zeros(12)
         S /= np.linalg.norm(S, axis=0)
         for picked in ([], [0], [4, 0, 2], range(6)):
-            overlaps = block.overlaps(np.array(picked, dtype=np.int64), rows, np.append(x[x != 0.0], 5.0), scratch)
-            assert_allclose(overlaps, S[:, list(picked)].T @ x, rtol=1e-12, atol=1e-14)
+            M, out = rng.standard_normal((len(picked), 2)), np.ones(2)
+            block.add_value(vector, np.array(picked, dtype=np.int64), M, scratch, out)
+            assert_allclose(out, 1.0 + x @ S[:, list(picked)] @ M, rtol=1e-12, atol=1e-14)
         assert not scratch.any()
 
     def test_an_emptied_block_starts_afresh(self) -> None:

@@ -83,12 +83,13 @@ def check_dense_equals_sparse(factory: Factory) -> None:
 
 
 def check_predict_is_pure_and_linear(factory: Factory) -> None:
-    """``predict`` equals weights·x in every form of x and changes nothing."""
+    """``predict`` is weights·x in every form of x, the same to the bit whatever was read before; it changes nothing."""
     model = factory(N_FEATURES)
     steps = stream(77)
     model.update_many(steps)
-    before, count = model.weights.copy(), model.n_updates
     X = np.asarray(steps.X)
+    first = [[model.predict(form(x)) for x in X] for form in (np.array, SparseVector.from_dense)]
+    before, count = model.weights.copy(), model.n_updates
     expected = X @ before
     scale = max(1.0, np.abs(expected).max())
     forms = {
@@ -97,6 +98,7 @@ def check_predict_is_pure_and_linear(factory: Factory) -> None:
         "dense vectors": np.array([model.predict(x) for x in X]),
         "sparse vectors": np.array([model.predict(SparseVector.from_dense(x)) for x in X]),
     }
+    assert np.array_equal(first, [forms["dense vectors"], forms["sparse vectors"]]), "reading weights changes predict"
     for form, values in forms.items():
         assert values.shape == expected.shape, f"predict of {form} has shape {values.shape}"
         assert_close(values / scale, expected / scale, 1e-10, f"predict of {form} is not weights·x")

@@ -131,6 +131,9 @@ class ATD(TruncatedEstimator, SteppingEstimator):
     def _predict_vector(self, x: Vector) -> FloatArray:
         return self._weights.predict(*vector_arrays(x))
 
+    def _is_solved(self) -> bool:
+        return True
+
     def _state(self) -> State:
         return {**super()._state(), "weights": self._weights.state()}
 

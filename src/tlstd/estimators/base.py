@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from tlstd import container, parameters
 from tlstd.errors import BusyError, CapacityError, InvalidInputError, ReadOnlyError, StateError, TlstdError
+from tlstd.kernels import sparse as kernels
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.types import (
     MAX_MAGNITUDE,
@@ -570,9 +571,16 @@ class LinearEstimator(ABC):
         value = self._value(x) if type(x) is SparseVector and x.size == self.n_features else None
         return self._predict(x) if value is None else value
 
-    def _value(self, x: SparseVector) -> float | None:
-        """The value of a vector by one compiled call, to the bit that of :meth:`_predict_vector`, or None."""
-        return None
+    def _value(self, x: SparseVector) -> Any:
+        """What :meth:`predict` returns for a vector, if that takes no NumPy arithmetic, which might warn, or None."""
+        if not self._is_solved():
+            return None
+        value = self._predict_vector(x)
+        return value.item() if value.size == 1 else value
+
+    def _is_solved(self) -> bool:
+        """Whether all that is left for :meth:`_predict_vector` are compiled sums. To be overridden along with it."""
+        return self._solved is not None and type(self)._predict_vector is LinearEstimator._predict_vector
 
     @quiet
     def _predict(self, x: Any) -> Any:
@@ -594,25 +602,18 @@ class LinearEstimator(ABC):
             )
 
     def _predict_vector(self, x: Vector) -> FloatArray:
-        ids, weights = self._solution()
-        indices, values = vector_arrays(x)
-        positions = np.minimum(np.searchsorted(ids, indices), max(ids.size - 1, 0))
-        known = ids[positions] == indices if ids.size else np.zeros(indices.size, dtype=np.bool_)
-        result: FloatArray = values[known] @ weights[positions[known]]
-        return result
+        out = np.zeros(self.n_targets)
+        kernels.add_listed(*vector_arrays(x), *self._solution(), out)
+        return out
 
     def _predict_matrix(self, X: Matrix) -> FloatArray:
         ids, weights = self._solution()
         if isinstance(X, np.ndarray):
             values: FloatArray = X @ weights if ids.size == self.n_features else X[:, ids] @ weights
             return values
-        positions = np.minimum(np.searchsorted(ids, X.indices), max(ids.size - 1, 0))
-        known = ids[positions] == X.indices if ids.size else np.zeros(X.indices.size, dtype=np.bool_)
-        compact = sp.csr_array(
-            (np.where(known, X.data, 0.0), positions, X.indptr), shape=(X.shape[0], max(ids.size, 1))
-        )
-        padded = weights if ids.size else np.zeros((1, self.n_targets))
-        return np.asarray(compact @ padded)
+        out = np.empty((X.shape[0], self.n_targets))
+        kernels.listed_values(X.indptr, X.indices, X.data, ids, weights, out)
+        return out
 
 
 def _sound_batch(transitions: object, method: str) -> tuple[Batch, FloatArray | None]:

@@ -16,7 +16,7 @@ from tlstd.estimators.base import Factory, LinearEstimator
 from tlstd.estimators.composite import fresh_part, made_from
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.linalg.batch import Batch
-from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray, Matrix, Vector
+from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray, Matrix, SparseVector, Vector
 
 _CHANGING = ("active", "handed_over", "_second", "_looks", "_ids", "_values")
 
@@ -219,6 +219,9 @@ class Handover(LinearEstimator):
 
     def _predict_vector(self, x: Vector) -> FloatArray:
         return self.active._predict_vector(x)
+
+    def _value(self, x: SparseVector) -> Any:
+        return self.active._value(x)
 
     def _predict_matrix(self, X: Matrix) -> FloatArray:
         return self.active._predict_matrix(X)

@@ -16,6 +16,7 @@ from tlstd.estimators.step_sizes import Decay, StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import ilstd as kernels
 from tlstd.kernels.ilstd import PAGE
+from tlstd.kernels.sparse import add_weights
 from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.batch import Batch, CSRArrays, packed, vector_arrays
 from tlstd.linalg.paged_columns import PagedColumns
@@ -253,10 +254,12 @@ class ILSTD(SteppingEstimator):
         return self._seen.ids.copy(), self._w[: len(self._seen), None].copy()
 
     def _predict_vector(self, x: Vector) -> FloatArray:
-        indices, values = vector_arrays(x)
-        rows = self._seen.find(indices)
-        known = rows >= 0
-        return np.atleast_1d(values[known] @ self._w[rows[known]])
+        out = np.zeros(1)
+        add_weights(*self._seen.lookup(*vector_arrays(x)), self._w[:, None], out)
+        return out
+
+    def _is_solved(self) -> bool:
+        return True
 
     def _state(self) -> State:
         n = len(self._seen)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidInputError
@@ -204,14 +206,15 @@ class KrylovLSTD(SampleKeeper):
         dimensions = tuple(choice.dimension for choice in self.choices) or (0,) * self.n_targets
         return dimensions[0] if self.n_targets == 1 else dimensions
 
-    def _value(self, x: SparseVector) -> float | None:
+    def _value(self, x: SparseVector) -> Any:
         stream, own = self._stream, self.__dict__
-        return None if stream is None or own["_solved"] is not None or own["n_targets"] != 1 else stream.value(x)
+        return stream.value(x) if stream is not None and own["n_targets"] == 1 else super()._value(x)
+
+    def _is_solved(self) -> bool:
+        return self._stream is None and self._solved is not None
 
     def _predict_vector(self, x: Vector) -> FloatArray:
-        if self._stream is None or self._solved is not None:
-            return super()._predict_vector(x)
-        return self._stream.predict(*vector_arrays(x))
+        return super()._predict_vector(x) if self._stream is None else self._stream.predict(*vector_arrays(x))
 
     def _merged_state(self, other: KrylovLSTD) -> State:
         self._refuse_to_merge_with_beta(self.beta)

@@ -309,14 +309,12 @@ class TDFamily(SteppingEstimator):
         weights: FloatArray = U + y * (epochs[:, 1:] + epochs[:, :1] * self._S)
         return weights
 
-    def _value(self, x: SparseVector) -> float | None:
+    def _value(self, x: SparseVector) -> Any:
         own = self.__dict__
         if own["_is_dense"] or own["n_targets"] != 1:
             return None
         index, hashed = own["_seen"].table
-        return kernels.value(  # type: ignore[no-any-return]
-            x.indices, x.values, index, hashed, own["_cells"], own["_stamps"], own["_numbers"]
-        )
+        return kernels.value(x.indices, x.values, index, hashed, own["_cells"], own["_stamps"], own["_numbers"])
 
     def _predict_vector(self, x: Vector) -> FloatArray:
         indices, values = vector_arrays(x)

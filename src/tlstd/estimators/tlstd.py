@@ -179,6 +179,9 @@ class TLSTD(TruncatedEstimator):
             return stream.predict(indices, values)
         return self._system.predict(self._read(), indices, values)
 
+    def _is_solved(self) -> bool:
+        return self._stream is None and self._reading is not None
+
     def _mend(self) -> None:
         super()._mend()
         if self._stream is not None and self._system.is_full:  # its weights are those after the compression

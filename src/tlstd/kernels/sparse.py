@@ -302,16 +302,98 @@ def append_sample(x_ids, x_vals, next_ids, next_vals, index, rows, columns, at, 
     return longest, row[at], next_row[at]
 
 
+# --- values wᵀx of one sparse vector, added to ``out`` (m,) -------------------------------------------------------
+#
+# Plain sums in the order of the entries: the same on every machine, whatever BLAS it has. ``places`` is the table of an
+# index, or its slots where it is hashed. Features that have no row, or one past the end of the weights, count as zero.
+
+
+@kernel
+def _found(places, hashed, key):
+    """Row of an id, -1 if it has none."""
+    return np.int64(places[_slot(places, key) + np.uint64(1) if hashed else np.uint64(key)]) - 1
+
+
+@kernel
+def add_weights(ids, vals, places, hashed, W, out):
+    """out += Wᵀx."""
+    for e in range(ids.size):
+        row = _found(places, hashed, ids[e])
+        if 0 <= row < W.shape[0]:
+            for c in range(out.size):
+                out[c] += vals[e] * W[row, c]
+
+
+@kernel
+def add_factored(ids, vals, places, hashed, B, C, out):
+    """out += Cᵀ(Bᵀx), for the weights B C that were never formed."""
+    Btx = np.zeros(B.shape[1])
+    for e in range(ids.size):
+        row = _found(places, hashed, ids[e])
+        if 0 <= row < B.shape[0]:
+            for j in range(Btx.size):
+                Btx[j] += vals[e] * B[row, j]
+    for j in range(Btx.size):
+        for c in range(out.size):
+            out[c] += Btx[j] * C[j, c]
+
+
+@kernel
+def add_combined(ids, vals, places, hashed, indptr, rows, entries, head, picked, C, scratch, out):
+    """out += Σ_a (s_i · x) C[a] for i = picked[a]; s_0 is ``head`` if that has entries."""
+    x_rows, on_head = np.empty(ids.size, dtype=np.int64), 0.0
+    for e in range(ids.size):
+        row = x_rows[e] = _found(places, hashed, ids[e])
+        if row >= 0:
+            scratch[row] = vals[e]
+        if 0 <= row < head.size:
+            on_head += vals[e] * head[row]
+    for a in range(picked.size):
+        i, total = picked[a], 0.0
+        if i == 0 and head.size:
+            total = on_head
+        else:
+            for e in range(indptr[i], indptr[i + 1]):
+                total += entries[e] * scratch[rows[e]]
+        for c in range(out.size):
+            out[c] += total * C[a, c]
+    for e in range(ids.size):
+        if x_rows[e] >= 0:
+            scratch[x_rows[e]] = 0.0
+
+
+@kernel
+def add_listed(ids, vals, known, W, out):
+    """out += Wᵀx for weights of the features ``known``, which rise, as the ids do."""
+    row = 0
+    for e in range(ids.size):
+        high = known.size
+        while row < high:
+            middle = (row + high) // 2
+            if known[middle] < ids[e]:
+                row = middle + 1
+            else:
+                high = middle
+        if row < known.size and known[row] == ids[e]:
+            for c in range(out.size):
+                out[c] += vals[e] * W[row, c]
+
+
+@kernel
+def listed_values(indptr, ids, vals, known, W, out):
+    """Write the values (N, m) of the rows of a CSR matrix, as :func:`add_listed`."""
+    for i in range(indptr.size - 1):
+        entries = slice(indptr[i], indptr[i + 1])
+        out[i] = 0.0
+        add_listed(ids[entries], vals[entries], known, W, out[i])
+
+
 @kernel
 def projected_value(ids, vals, places, hashed, n, table, first, y):
-    """xᵀR y of a sparse vector, R columns of ``table`` (n, k) from ``first`` on; the sums are BLAS' own, as NumPy's.
-
-    ``places`` is the table or the slots of the index.
-    """
+    """xᵀR y of a sparse vector, R columns of ``table`` (n, k) from ``first`` on; the sums are BLAS' own, as NumPy's."""
     R, known, count = np.empty((ids.size, y.size)), np.empty(ids.size), 0
     for e in range(ids.size):
-        at = _slot(places, ids[e]) + np.uint64(1) if hashed else np.uint64(ids[e])
-        row = np.int64(places[at]) - 1
+        row = _found(places, hashed, ids[e])
         if 0 <= row < n:
             for j in range(y.size):
                 R[count, j] = table[row, first + j]
@@ -320,6 +402,9 @@ def projected_value(ids, vals, places, hashed, n, table, first, y):
     if count == 1:
         return known[0] * np.dot(R[0], y)
     return np.dot(known[:count], np.dot(R[:count], y))
+
+
+# --- traces and repeats -------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -445,23 +530,6 @@ def scatter(indptr, rows, vals, picked, M, n_cols, Y):
             row, value = rows[e], vals[e]
             for c in range(n_cols):
                 Y[row, c] += value * M[i, c]
-
-
-@kernel
-def overlaps(indptr, rows, vals, picked, x_rows, x_vals, scratch, out):
-    """out[a] = s_i · x for i = picked[a] and a sparse x; rows of -1 (never seen) are passed over."""
-    for e in range(x_rows.size):
-        if x_rows[e] >= 0:
-            scratch[x_rows[e]] = x_vals[e]
-    for a in range(picked.size):
-        i = picked[a]
-        total = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            total += vals[e] * scratch[rows[e]]
-        out[a] = total
-    for e in range(x_rows.size):
-        if x_rows[e] >= 0:
-            scratch[x_rows[e]] = 0.0
 
 
 @kernel

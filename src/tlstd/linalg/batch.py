@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tlstd.kernels import sparse as kernels
 from tlstd.kernels import transitions as checks
 from tlstd.types import FloatArray, IntArray, Matrix, SparseVector, Transition, Transitions, Vector
+from tlstd.validation import locked
 
 CSRArrays: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 Rows: TypeAlias = "CSRArrays | FloatArray"
@@ -161,19 +162,12 @@ def row_arrays(csr: CSRArrays, row: int) -> tuple[IntArray, FloatArray]:
     return indices[entries], data[entries]
 
 
-def gathered(rows: IntArray, values: FloatArray, B: FloatArray) -> FloatArray:
-    """Bᵀx (m,) for one sparse x in rows of B (n, m); rows that it does not have, -1 among them, count as zero."""
-    out: FloatArray = np.empty((1, B.shape[1]))
-    kernels.dots(np.array([0, rows.size]), rows, values, 0, 1, B, B.shape[0], B.shape[1], out)
-    return out.ravel()
-
-
 def vector_arrays(x: Vector) -> tuple[IntArray, FloatArray]:
-    """Indices and values of the non-zeros of a vector."""
+    """Indices and values of the non-zeros of a vector, read-only: kernels are compiled for one kind of array."""
     if isinstance(x, SparseVector):
         return x.indices, x.values
     indices = np.flatnonzero(x)
-    return indices, x[indices]
+    return locked(indices), locked(x[indices])
 
 
 def plain(column: NDArray[Number]) -> NDArray[Number]:

@@ -14,7 +14,7 @@ import numpy as np
 from tlstd.container import Saved, State
 from tlstd.kernels import sparse as kernels
 from tlstd.linalg.arrays import enlarged, slices
-from tlstd.linalg.batch import gathered
+from tlstd.linalg.seen import Lookup
 from tlstd.types import FloatArray, IntArray
 
 _LONGEST = 1e110
@@ -22,6 +22,9 @@ _LONGEST = 1e110
 
 _UNIT = 1e-10
 """Deviation from length one that no saved unit vector has."""
+
+
+_NO_HEAD: FloatArray = np.zeros(0)
 
 
 class SparseVectors:
@@ -119,13 +122,10 @@ class SparseVectors:
         self.add_to(Y, picked, np.eye(picked.size))
         return Y
 
-    def overlaps(self, picked: IntArray, x_rows: IntArray, x_vals: FloatArray, scratch: FloatArray) -> FloatArray:
-        """S[:, picked]ᵀx for one sparse x, (len(picked),)."""
-        out = np.zeros(picked.size)
-        kernels.overlaps(self.indptr, self.rows, self.vals, picked, x_rows, x_vals, scratch, out)
-        if self.head is not None:
-            out[picked == 0] = gathered(x_rows, x_vals, self.head[:, None])
-        return out
+    def add_value(self, x: Lookup, picked: IntArray, M: FloatArray, scratch: FloatArray, out: FloatArray) -> None:
+        """out (m,) += xᵀ S[:, picked] M for one sparse x, in place."""
+        head = _NO_HEAD if self.head is None else self.head
+        kernels.add_combined(*x, self.indptr, self.rows, self.vals, head, picked, M, scratch, out)
 
     def widen(self, capacity: int) -> None:
         """Make room for ``capacity`` vectors in all."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tlstd.container import Saved, State
+from tlstd.kernels import sparse as kernels
 from tlstd.linalg.arrays import enlarged
-from tlstd.linalg.batch import gathered
 from tlstd.linalg.buffer import SparseBuffer
 from tlstd.linalg.seen import SeenFeatures
 from tlstd.linalg.truncated_system import TruncatedSystem
@@ -36,16 +36,15 @@ class MovingWeights:
 
     def predict(self, ids: IntArray, values: FloatArray) -> FloatArray:
         """wᵀx for one sparse x, (m,). O(nnz (r + k))."""
-        system, rows = self.system, self.system.seen.find(ids)
-        out = gathered(rows, values, self.base)
-        if self.on_left.shape[0] == 0:
-            return out
-        out += gathered(rows, values, system.factors.V) @ self.on_V
-        buffer = system.buffer
-        if isinstance(buffer, SparseBuffer):
-            every, scratch = np.arange(buffer.left.count), buffer.scratch(len(system.seen))
-            out += buffer.left.overlaps(every, rows, values, scratch) @ self.on_left[: every.size]
-            out += buffer.right.overlaps(every, rows, values, scratch) @ self.on_right[: every.size]
+        system, x, out = self.system, self.system.seen.lookup(ids, values), np.zeros(self.base.shape[1])
+        kernels.add_weights(*x, self.base, out)
+        if self.on_left.shape[0]:
+            kernels.add_factored(*x, system.factors.V, self.on_V, out)
+            if isinstance(system.buffer, SparseBuffer):
+                left, right = system.buffer.left, system.buffer.right
+                every, scratch = np.arange(left.count), system.buffer.scratch(len(system.seen))
+                left.add_value(x, every, self.on_left, scratch, out)
+                right.add_value(x, every, self.on_right, scratch, out)
         return out
 
     def move(self, along_inverse: FloatArray, along_trace: FloatArray, rcond: float) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,9 +11,12 @@ from tlstd.container import Saved, State
 from tlstd.errors import CapacityError
 from tlstd.kernels import sparse as kernels
 from tlstd.linalg.arrays import enlarged
-from tlstd.types import IntArray
+from tlstd.types import FloatArray, IntArray
 
 RowArray = NDArray[np.uint32]
+
+Lookup: TypeAlias = "tuple[IntArray, FloatArray, NDArray[np.uint32] | NDArray[np.uint64], bool]"
+"""Feature ids and values of a vector, and the table that has the rows of the ids, by hashing or not."""
 
 _ALWAYS_DIRECT = 1 << 14
 """Number of features up to which all of them have a place in a table (64 KiB)."""
@@ -56,6 +61,10 @@ class SeenFeatures:
     def arrays(self) -> tuple[RowArray, NDArray[np.uint32] | NDArray[np.uint64], IntArray, IntArray]:
         """What the kernels take and change in place: see :func:`tlstd.kernels.sparse.insert_ids`."""
         return self._table, self._slots, self.all_ids, self.counter
+
+    def lookup(self, ids: IntArray, values: FloatArray) -> Lookup:
+        """A sparse vector and where the rows of its features are found: see ``add_weights`` of the kernels."""
+        return ids, values, *self.table
 
     @property
     def table(self) -> tuple[NDArray[np.uint32] | NDArray[np.uint64], bool]:

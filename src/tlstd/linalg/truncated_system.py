@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from tlstd.container import Saved, State
+from tlstd.kernels import sparse as kernels
 from tlstd.linalg.basis import Basis
-from tlstd.linalg.batch import Batch, gathered
+from tlstd.linalg.batch import Batch
 from tlstd.linalg.buffer import Buffer, EmptyBuffers
 from tlstd.linalg.buffered_vectors import SparseVectors
 from tlstd.linalg.factors import Factors
-from tlstd.linalg.seen import SeenFeatures
+from tlstd.linalg.seen import Lookup, SeenFeatures
 from tlstd.linalg.subspace_lambda import ProjectedEquations, Projection
 from tlstd.linalg.svd import EPS, inverse_factors, leading_svd
 from tlstd.linalg.threads import one_thread
@@ -70,14 +71,14 @@ class Solution:
     on_D: FloatArray
     on_E: FloatArray
 
-    def value(self, rows: IntArray, values: FloatArray, scratch: FloatArray) -> FloatArray:
-        """wᵀx (m,) of a sparse x in rows, -1 for features never seen; O(nnz (r + k)). ``scratch`` is and stays zero."""
-        right = self.right
-        out: FloatArray = gathered(rows, values, right.U) @ self.on_V
-        if isinstance(right.block, SparseVectors) and right.picked.size:
-            out += right.block.overlaps(right.picked, rows, values, scratch) @ self.on_D
+    def value(self, x: Lookup, scratch: FloatArray) -> FloatArray:
+        """wᵀx (m,) of a sparse x by compiled sums; O(nnz (r + k)). ``scratch`` is and stays zero."""
+        right, out = self.right, np.zeros(self.on_V.shape[1])
+        kernels.add_factored(*x, right.U, self.on_V, out)
+        if right.picked.size and isinstance(right.block, SparseVectors):
+            right.block.add_value(x, right.picked, self.on_D, scratch, out)
         if right.E.shape[1]:
-            out += gathered(rows, values, right.E) @ self.on_E
+            kernels.add_factored(*x, right.E, self.on_E, out)
         return out
 
 
@@ -260,7 +261,7 @@ class TruncatedSystem:
 
     def predict(self, solution: Solution, ids: IntArray, values: FloatArray) -> FloatArray:
         """wᵀx for one sparse x, (m,), in O(nnz (r + k)), without forming w."""
-        return solution.value(self.seen.find(ids), values, self.buffer.scratch(len(self.seen)))
+        return solution.value(self.seen.lookup(ids, values), self.buffer.scratch(len(self.seen)))
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
