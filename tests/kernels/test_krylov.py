@@ -48,6 +48,16 @@ def test_scalars_forwards_by_hand() -> None:
     np.testing.assert_allclose(C, [[0.2 * 3.0], [0.1 * 12.4 - 0.9 * 0.2 * 3.0]], rtol=1e-15)
 
 
+def test_traces_by_hand() -> None:
+    """λ = 0.5: q₁ = 1(0.25·4 + 2) = 3, q₂ = 2(0.4·3 + 5) = 12.4; where the trace is cut q₂ = 2·5."""
+    P, row = np.array([[2.0], [5.0]]), np.array([0, 1], dtype=np.int32)
+    for cut, last in (([False, False], 12.4), ([False, True], 10.0)):
+        out, carry = np.empty((2, 1)), np.array([4.0])
+        kernels.follow_traces(P, row, np.array([0.5, 0.8]), np.array([1.0, 2.0]), 0.5, np.array(cut), carry, out)
+        np.testing.assert_allclose(out, [[3.0], [last]], rtol=1e-15)
+        np.testing.assert_allclose(carry, [last], rtol=1e-15)
+
+
 def test_folds_and_cuts_by_hand() -> None:
     masks = (
         np.array([0, 1], dtype=np.int16),

@@ -10,18 +10,23 @@ Example
 
 from tlstd.evaluation.choose import Choice, choose
 from tlstd.evaluation.evaluate import evaluate
-from tlstd.evaluation.evaluation import Evaluation, Row
+from tlstd.evaluation.evaluation import Evaluation, Row, difference
 from tlstd.evaluation.fitted import Fitted, Starts
+from tlstd.evaluation.influence import Asked, Influence, influences
+from tlstd.evaluation.intervals import Interval, difference_interval, interval_of, mean_interval
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.returns import Returns, Score, returns, score
 from tlstd.evaluation.true_values import Estimate, rollout_values, true_values
 from tlstd.evaluation.value_function import ValueFunction
 
 __all__ = [
+    "Asked",
     "Choice",
     "Estimate",
     "Evaluation",
     "Fitted",
+    "Influence",
+    "Interval",
     "Returns",
     "Row",
     "Score",
@@ -29,7 +34,12 @@ __all__ = [
     "Target",
     "ValueFunction",
     "choose",
+    "difference",
+    "difference_interval",
     "evaluate",
+    "influences",
+    "interval_of",
+    "mean_interval",
     "returns",
     "rollout_values",
     "score",

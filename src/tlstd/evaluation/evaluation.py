@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd import container
+from tlstd import container, parameters
 from tlstd.errors import InvalidInputError
+from tlstd.evaluation.asked_of_log import INTERVALS, influence_on, interval_for
 from tlstd.evaluation.fitted import Fitted
+from tlstd.evaluation.influence import Influence
+from tlstd.evaluation.intervals import Interval, difference_interval
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.types import FloatArray
 
@@ -87,6 +90,42 @@ class Evaluation:
             )
         return self.model.predict(states, policy=self.policy)
 
+    def interval(self, states: ArrayLike | None = None, *, level: float = 0.95, kind: str = "auto") -> Interval:
+        """An interval for the mean value of states, of the start states if left out; for one state pass (1, D).
+
+        Parameters
+        ----------
+        states : (M, D), or (M,) numbers of states, optional
+        level : float in (0, 1)
+            The share of logs whose interval covers the true value, as far as its ``covers`` goes.
+        kind : "auto", "sandwich", "plug-in", "debiased" or "returns"
+            "auto" is the sandwich, whose coverage ``docs/intervals.md`` reports; "returns" the mean of start returns,
+            on-policy. The others are there to be compared with (:func:`tlstd.evaluation.influences`).
+
+        Example
+        -------
+        >>> from tlstd import Log, evaluate
+        >>> rng = np.random.default_rng(0)
+        >>> rewards, episodes = rng.standard_normal(300), np.repeat(np.arange(100), 3)
+        >>> log = Log.from_arrays(np.tile([0, 1, 2], 100), rewards, episodes=episodes, ends="terminated", discrete=True)
+        >>> evaluation = evaluate(log, gamma=0.5)
+        >>> print(evaluation.interval())
+        -0.10282 ± 0.25  [-0.352, 0.147]
+        >>> print(evaluation.interval(kind="returns"))
+        -0.10282 ± 0.25  [-0.35, 0.144]
+        """
+        parameters.choice("kind", kind, INTERVALS)
+        return interval_for(self._known(), states, level, kind)
+
+    def influence(self, states: ArrayLike | None = None) -> Influence:
+        """What each step and each episode, by its name in the log, has moved the mean value of states by."""
+        return influence_on(self._known(), states)
+
+    def _known(self) -> Fitted:
+        if self.fitted is None:
+            raise InvalidInputError("this answer does not know its log: make it by evaluate()")
+        return self.fitted
+
     def to_json(self) -> str:
         """The answer for programs; ``docs/how_to/evaluate_a_log.md`` has the keys."""
         rows = [
@@ -110,6 +149,23 @@ class Evaluation:
 
     def __str__(self) -> str:
         return "\n".join([self.table, "", *self.notes])
+
+
+def difference(a: Evaluation, b: Evaluation, *, states: ArrayLike | None = None, level: float = 0.95) -> Interval:
+    """An interval for the value of one policy less that of another, from the same log.
+
+    What an episode adds to one value it adds to the other one too, in part, so that the difference is known better than
+    two intervals side by side would say.
+
+    Parameters
+    ----------
+    a, b : Evaluation
+        Of the same log, with the same gamma.
+    states : (M, D), or (M,) numbers of states, optional
+        Whose mean value is compared; of the start states, if left out.
+    level : float in (0, 1)
+    """
+    return difference_interval(a.influence(states), b.influence(states), level)
 
 
 def _finite(values: dict[str, float]) -> dict[str, float | None]:

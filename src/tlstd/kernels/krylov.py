@@ -131,6 +131,16 @@ def follow_forward(P, row, next_row, discounts, trace_discounts, rhos, weights, 
 
 
 @kernel
+def follow_traces(P, row, trace_discounts, rhos, lambda_, cut, carry, out):
+    """out[t] = z_tᵀh of every sample; P has xᵀh of the rows, ``carry`` is z_{t-1}ᵀh, changed in place."""
+    for t in range(row.size):
+        decay = 0.0 if cut[t] else trace_discounts[t] * lambda_
+        for c in range(P.shape[1]):
+            carry[c] = rhos[t] * (decay * carry[c] + P[row[t], c])
+            out[t, c] = carry[c]
+
+
+@kernel
 def trace_factors(trace_discounts, rhos, lambda_, out):
     """What each x_t is multiplied by in the trace after the last sample. Returns the factor of the trace before."""
     factor = 1.0

@@ -1,0 +1,80 @@
+"""Influence and intervals of what was fitted to a log: its start states, and its episodes by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tlstd.errors import InvalidInputError
+from tlstd.estimators.krylov_lstd import KrylovLSTD
+from tlstd.evaluation.fitted import Fitted, Starts
+from tlstd.evaluation.importance import start_returns, starts_of
+from tlstd.evaluation.influence import Asked, Influence, influences
+from tlstd.evaluation.intervals import Interval, interval_of, mean_interval
+from tlstd.types import FloatArray, IntArray
+
+INTERVALS = ("auto", "sandwich", "plug-in", "debiased", "returns")
+"""Kinds of intervals by name; "auto" is the sandwich."""
+
+
+def influence_on(fitted: Fitted, states: ArrayLike | None = None, kind: str = "sandwich") -> Influence:
+    """What each step and episode of the log has moved the mean value of states by; of the start states, if left out."""
+    starts = _starts(fitted, states)
+    model = fitted.values.model
+    if not isinstance(model, KrylovLSTD):
+        raise InvalidInputError(f"influence was asked of {type(model).__name__}: it is known of KrylovLSTD")
+    rows = learned_rows(fitted)
+    drawn = None
+    if starts.rows is not None:  # where the first step was left out, with the one after it
+        drawn = np.minimum(np.searchsorted(rows, starts.rows), rows.size - 1)
+    (found,) = influences(model, [Asked(fitted.features_of(starts), drawn)], kind=kind)
+    first = rows[np.flatnonzero(found.groups.cut)]
+    episodes = np.searchsorted(fitted.log.episodes, first, side="right") - 1
+    return found.named([fitted.log.ids[e] for e in episodes.tolist()])
+
+
+def interval_for(fitted: Fitted, states: ArrayLike | None = None, level: float = 0.95, kind: str = "auto") -> Interval:
+    """The interval of the mean value of states, of one of the kinds in ``INTERVALS``."""
+    if kind == "returns":
+        return mean_interval(_returns(fitted, states), level)
+    return interval_of(influence_on(fitted, states, "sandwich" if kind == "auto" else kind), level)
+
+
+def learned_rows(fitted: Fitted) -> IntArray:
+    """The rows of the log that the model has learned from, in order."""
+    log = fitted.log
+    last = log.episodes[1:] - 1
+    known = log.terminated[last]
+    if fitted.target is None or fitted.target.table is None or fitted.values.kind == "states":
+        known = known | log.has_final
+    return np.delete(np.arange(len(log)), last[~known])
+
+
+def _starts(fitted: Fitted, states: ArrayLike | None) -> Starts:
+    if states is None:
+        return next(iter(fitted.starts.values()))
+    observations: Any = np.asarray(states, dtype=fitted.log.observations.dtype)
+    shape = fitted.log.observations.shape[1:]
+    if observations.shape == shape:
+        observations = observations[None]
+    if observations.shape[1:] != shape or not len(observations):
+        raise InvalidInputError(f"states have shape {observations.shape}: pass (M, {', '.join(map(str, shape))})")
+    return Starts(observations, None)
+
+
+def _returns(fitted: Fitted, states: ArrayLike | None) -> FloatArray:
+    log = fitted.log
+    if states is not None or fitted.target is not None or "start states" not in fitted.starts:
+        raise InvalidInputError(
+            'intervals of kind "returns" are of the start states under the policy that acted: leave out states and '
+            'policy, or use kind="sandwich"'
+        )
+    steps = log.transitions(fitted.values.features, fitted.values.gamma)
+    lambda_, dimension = fitted.lambda_, fitted.dimension
+
+    def make() -> KrylovLSTD:
+        return KrylovLSTD(fitted.values.features.n_features, lambda_=lambda_, dimension=dimension)
+
+    return start_returns(steps, starts_of(steps, log.start_rows), make)[1]

@@ -1,0 +1,130 @@
+"""Intervals, influence and differences of what was evaluated from a log."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.evaluation.logs import Decisions, random_decisions, simulated
+from tlstd import Log
+from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.evaluation import Evaluation, difference, evaluate
+from tlstd.evaluation.asked_of_log import learned_rows
+from tlstd.types import FloatArray, IntArray
+
+GAMMA = 0.9
+BEHAVIOUR = np.tile([0.5, 0.5], (12, 1))
+TARGET = np.tile([0.8, 0.2], (12, 1))
+
+
+def target(states: IntArray) -> FloatArray:
+    return TARGET[states]
+
+
+@pytest.fixture(scope="module")
+def process() -> Decisions:
+    return random_decisions(np.random.default_rng(5), 12, 2, 3, 0.1)
+
+
+@pytest.fixture(scope="module")
+def log(process: Decisions) -> Log:
+    """Episodes from random states, cut off after 15 steps."""
+    return simulated(process, BEHAVIOUR, np.random.default_rng(0), 4_000, 15, known=True)
+
+
+@pytest.fixture(scope="module")
+def on_policy(log: Log) -> Evaluation:
+    return evaluate(log, gamma=GAMMA, estimators=["KrylovLSTD", "Monte Carlo"])
+
+
+@pytest.fixture(scope="module")
+def with_ratios(log: Log) -> Evaluation:
+    return evaluate(log, gamma=GAMMA, policy=target, estimators=["KrylovLSTD"])
+
+
+@pytest.fixture(scope="module")
+def action_values(log: Log) -> Evaluation:
+    return evaluate(log, gamma=GAMMA, policy=target, estimators=["LSTDQ"])
+
+
+def truth(process: Decisions, policy: FloatArray) -> FloatArray:
+    values: FloatArray = (policy * process.action_values(policy, GAMMA)).sum(axis=1)
+    return values
+
+
+def test_start_states_and_single_ones(process: Decisions, on_policy: Evaluation) -> None:
+    values = truth(process, BEHAVIOUR)
+    found, returns = on_policy.interval(), on_policy.interval(kind="returns")
+    for each in (found, returns, on_policy.interval(kind="debiased"), on_policy.interval(kind="plug-in")):
+        assert abs(each.value - values.mean()) < 3.5 * each.standard_error
+        assert "start states" in each.covers
+    assert 0.5 < found.standard_error / returns.standard_error < 1.2
+    inside = [values[s] in on_policy.interval([s], level=0.999) for s in range(12)]
+    assert all(inside)
+    single = on_policy.interval([3])
+    assert "start states" not in single.covers
+    assert single.half_width < on_policy.interval([3], level=0.99).half_width
+
+
+def test_other_policies_with_and_without_ratios(
+    process: Decisions, with_ratios: Evaluation, action_values: Evaluation
+) -> None:
+    values = truth(process, TARGET)
+    for evaluation in (with_ratios, action_values):
+        found = evaluation.interval()
+        assert abs(found.value - values.mean()) < 3.5 * found.standard_error
+        assert found.standard_error < 0.5
+        with pytest.raises(InvalidInputError, match="acted"):
+            evaluation.interval(kind="returns")
+
+
+def test_differences_on_one_log_are_narrower(
+    process: Decisions, on_policy: Evaluation, with_ratios: Evaluation, action_values: Evaluation
+) -> None:
+    expected = truth(process, TARGET).mean() - truth(process, BEHAVIOUR).mean()
+    for other in (with_ratios, action_values):
+        found = difference(other, on_policy)
+        assert abs(found.value - expected) < 3.5 * found.standard_error
+        apart = np.hypot(other.interval().standard_error, on_policy.interval().standard_error)
+        assert found.standard_error < 0.9 * apart
+    of_state = difference(with_ratios, on_policy, states=[4], level=0.5)
+    assert of_state.low < of_state.value < of_state.high
+
+
+def test_episodes_are_named_as_in_the_log(log: Log, on_policy: Evaluation) -> None:
+    found = on_policy.influence()
+    assert found.names == tuple(log.ids)
+    name, moved = found.most_influential(1)[0]
+    assert abs(moved) == np.abs(found.contributions).max()
+    assert log.ids.index(name) == int(np.abs(found.contributions).argmax())
+    assert found.factors.size == len(log)
+
+
+def test_steps_without_a_next_observation_are_left_out() -> None:
+    """Of seven episodes the second has one step whose next observation is not known: no influence, and no name."""
+    episodes = [0, 0, 1, *np.repeat(np.arange(2, 7), 2)]
+    flags = [0, 1, 0, *[0, 1] * 5]
+    log = Log.from_arrays([0, 1, 0, *[0, 1] * 5], np.ones(13), episodes=episodes, terminated=flags, discrete=True)
+    evaluation = evaluate(log, gamma=0.5, estimators=["KrylovLSTD"])
+    assert evaluation.fitted is not None
+    assert learned_rows(evaluation.fitted).tolist() == [0, 1, *range(3, 13)]
+    assert evaluation.influence().names == (0, 2, 3, 4, 5, 6)
+    assert evaluation.interval().n_groups == 6
+
+
+def test_a_table_loses_the_last_steps_of_cut_episodes(log: Log) -> None:
+    evaluation = evaluate(log, gamma=GAMMA, policy=TARGET[log.observations], estimators=["LSTDQ"])
+    assert evaluation.fitted is not None
+    rows = learned_rows(evaluation.fitted)
+    assert rows.size == evaluation.model.model.n_updates == len(log) - log.truncated.sum()
+    assert not log.truncated[rows].any()
+    assert evaluation.influence().names is not None
+
+
+def test_what_is_refused(on_policy: Evaluation) -> None:
+    with pytest.raises(InvalidParameterError, match="kind"):
+        on_policy.interval(kind="t")
+    with pytest.raises(InvalidInputError, match="shape"):
+        on_policy.interval([[1.0, 2.0]])
+    with pytest.raises(InvalidInputError, match="log"):
+        Evaluation(on_policy.rows, on_policy.model, (), GAMMA, "nothing").interval()
