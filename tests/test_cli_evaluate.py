@@ -73,7 +73,7 @@ def test_another_policy_saved_and_asked(folder: Path) -> None:
     result = run("evaluate", "steps.parquet", *asked)
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
-    assert found["schema"] == 1
+    assert found["schema"] == 2
     assert found["value"] == pytest.approx(0.9**4, abs=1e-3)
     (folder / "states.csv").write_text("state\n0\n4\n")
     values = run("predict", "values", "states.csv", "--policy", "my_policy:right")

@@ -17,10 +17,12 @@ from tlstd.evaluation.intervals import Interval, difference_interval, interval_o
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.returns import Returns, Score, returns, score
 from tlstd.evaluation.true_values import Estimate, rollout_values, true_values
+from tlstd.evaluation.trust import Check, Trust
 from tlstd.evaluation.value_function import ValueFunction
 
 __all__ = [
     "Asked",
+    "Check",
     "Choice",
     "Estimate",
     "Evaluation",
@@ -32,6 +34,7 @@ __all__ = [
     "Score",
     "Starts",
     "Target",
+    "Trust",
     "ValueFunction",
     "choose",
     "difference",

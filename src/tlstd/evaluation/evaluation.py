@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from tlstd.evaluation.asked_of_log import INTERVALS, influence_on, interval_for
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.influence import Influence
 from tlstd.evaluation.intervals import Interval, difference_interval
+from tlstd.evaluation.trust import Trust, assess
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.types import FloatArray
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of what :meth:`Evaluation.to_json` returns: raised when a key changes its meaning or goes."""
 
 
@@ -58,6 +60,11 @@ class Evaluation:
     def value(self) -> float:
         """The value of the policy: the mean over start states."""
         return self.rows[0].value
+
+    @cached_property
+    def trust(self) -> Trust | None:
+        """How far to trust the value (``docs/trust.md``); computed when first asked for, None without ``fitted``."""
+        return None if self.fitted is None else assess(self.fitted)
 
     @property
     def table(self) -> str:
@@ -139,6 +146,7 @@ class Evaluation:
             "source": self.source,
             "features": repr(self.model.features),
             "estimators": rows,
+            "trust": None if self.trust is None else self.trust.to_dict(),
             "notes": list(self.notes),
         }
         return json.dumps(whole, allow_nan=False, ensure_ascii=False)
@@ -148,7 +156,8 @@ class Evaluation:
         self.model.save(path)
 
     def __str__(self) -> str:
-        return "\n".join([self.table, "", *self.notes])
+        trust = [] if self.trust is None else [str(self.trust), ""]
+        return "\n".join([self.table, "", *trust, *self.notes])
 
 
 def difference(a: Evaluation, b: Evaluation, *, states: ArrayLike | None = None, level: float = 0.95) -> Interval:

@@ -47,6 +47,18 @@ class Target:
         table = None if self.table is None else self.table[start : stop + 1]
         return Target(self.function, table, None if self.logged is None else self.logged[start:stop])
 
+    def n_actions(self, log: Log) -> int:
+        """Number of discrete actions, of the log and of the policy."""
+        assert log.actions is not None
+        n = int(log.actions.max(initial=0)) + 1
+        if self.table is not None:
+            return max(n, int(self.table.shape[1]))
+        if self.function is not None:
+            answer = np.shape(self.function(log.observations[:2]))
+            if len(answer) == 2:
+                return max(n, int(answer[1]))
+        return n
+
     def probabilities(self, observations: NDArray[Any], n_actions: int) -> FloatArray:
         """(M, n_actions) by the function, for discrete actions."""
         assert self.function is not None

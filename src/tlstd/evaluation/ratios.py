@@ -30,7 +30,7 @@ def importance_ratios(run: Run, target: Target) -> FloatArray | None:
     else:
         run.notes.append("The log has no probabilities of its actions: there are no rows with importance ratios.")
         return None
-    wanted = of_logged_actions(target, log, run.n_actions(target))
+    wanted = of_logged_actions(target, log, target.n_actions(log))
     bad = (wanted > 0.0) & ~(behaviour > 0.0)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])

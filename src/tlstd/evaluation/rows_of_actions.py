@@ -28,7 +28,7 @@ def add_action_values(run: Run, target: Target) -> Fitted:
         n_actions = log.actions.shape[1]
         steps = joint_transitions(log, features, target, run.gamma)
     else:
-        n_actions = run.n_actions(target)
+        n_actions = target.n_actions(log)
         steps = action_transitions(log, features, target, run.gamma, n_actions)
     run.report("action values: choosing the dimension", 0.3)
     model, choice = fit_action_values(steps)

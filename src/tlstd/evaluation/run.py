@@ -14,7 +14,7 @@ from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.evaluation.evaluation import Row
 from tlstd.evaluation.fitted import Starts
-from tlstd.evaluation.policies import Target, as_target
+from tlstd.evaluation.policies import as_target
 from tlstd.features.auto_tiles import AutoTiles
 from tlstd.features.base import FeatureMap, check_map
 from tlstd.features.columns import Columns
@@ -117,18 +117,6 @@ class Run:
             assert log.n_observations is not None
             return OneHot([0], [max(1, log.n_observations - 1)])
         return AutoTiles.fit(states) if given == "auto" else Columns(states.shape[1])
-
-    def n_actions(self, target: Target) -> int:
-        """Number of discrete actions, of the log and of the policy."""
-        assert self.log.actions is not None
-        n = int(self.log.actions.max(initial=0)) + 1
-        if target.table is not None:
-            return max(n, int(target.table.shape[1]))
-        if target.function is not None:
-            answer = np.shape(target.function(self.log.observations[:2]))
-            if len(answer) == 2:
-                return max(n, int(answer[1]))
-        return n
 
     @property
     def large(self) -> bool:

@@ -1,0 +1,129 @@
+"""What a check has found, and the light over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+State = Literal["green", "amber", "red", "unchecked"]
+ORDER: tuple[State, ...] = ("red", "amber", "green", "unchecked")
+"""The worst first."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question about the log and the answer, with what was measured."""
+
+    name: str
+    """For programs."""
+    title: str
+    """For people."""
+    state: State
+    """"unchecked": it does not apply, or the log cannot tell; ``sentence`` says which."""
+    value: float | None
+    """What was measured; None if unchecked."""
+    measured: str
+    """What ``value`` is, in words."""
+    amber: str
+    """From where it is amber, and from where it is ``red``."""
+    red: str
+    reason: str
+    """Why these thresholds."""
+    sentence: str
+    """What was found; if it is not green, what to do."""
+    data: dict[str, Any] = field(default_factory=dict)
+    """More numbers, for figures and tables."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it; numbers that are not finite are None."""
+        names = ("name", "title", "state", "value", "measured", "amber", "red", "reason", "sentence", "data")
+        return {name: plain(getattr(self, name)) for name in names}
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How far to trust an answer; ``print`` shows the light and its reasons."""
+
+    checks: tuple[Check, ...]
+    note: str
+    """What the checks were made on."""
+
+    @property
+    def light(self) -> State:
+        """The worst state of any check."""
+        return worst(check.state for check in self.checks)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Sentences of the checks that are not green, the worst first."""
+        return tuple(check.sentence for check in self.ordered if check.state in ("red", "amber"))
+
+    @property
+    def ordered(self) -> tuple[Check, ...]:
+        """The checks, the worst first."""
+        return tuple(sorted(self.checks, key=lambda check: ORDER.index(check.state)))
+
+    def __getitem__(self, name: str) -> Check:
+        for check in self.checks:
+            if check.name == name:
+                return check
+        raise KeyError(f"there is no check {name!r}: there are {', '.join(check.name for check in self.checks)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "light": self.light,
+            "reasons": list(self.reasons),
+            "note": self.note,
+            "checks": [check.to_dict() for check in self.checks],
+        }
+
+    def __str__(self) -> str:
+        counts = [sum(check.state == state for check in self.checks) for state in ORDER]
+        shown = ", ".join(f"{n} {state}" for n, state in zip(counts, ORDER, strict=True) if n)
+        return "\n".join([f"Trust: {self.light} ({shown}).", *(f"- {reason}" for reason in self.reasons)])
+
+
+def worst(states: Iterable[State]) -> State:
+    """The worst of some states; "unchecked" if there is none.
+
+    Example
+    -------
+    >>> worst(["green", "unchecked", "amber"])
+    'amber'
+    """
+    return min(states, key=ORDER.index, default="unchecked")
+
+
+def graded(amber: bool, red: bool) -> State:
+    """The state of something that is amber, red or neither."""
+    return "red" if red else "amber" if amber else "green"
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON takes it."""
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int)) else str(value)
+
+
+def percent(share: float) -> str:
+    """A share as it is shown.
+
+    Example
+    -------
+    >>> percent(0.123), percent(0.0004), percent(0.0)
+    ('12%', '0.04%', '0%')
+    """
+    return f"{100.0 * share:.0f}%" if share >= 0.01 or share <= 0.0 else f"{100.0 * share:.1g}%"
