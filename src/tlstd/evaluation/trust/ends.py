@@ -48,6 +48,7 @@ def episodes(evidence: Evidence) -> Check:
         "Standard errors over n independent pieces are themselves wrong by about 1/√(2n): by 24% with 10, and the "
         "usual advice for errors clustered by groups is at least 40 of them (Angrist & Pischke, 2009).",
         f"{found}{more}.",
+        {},
     )
 
 
@@ -139,7 +140,7 @@ def ends(evidence: Evidence) -> Check:
     return Check(
         "ends",
         "Ends are ends",
-        state,  # type: ignore[arg-type]
+        state,
         measured,
         "change of values if doubtful ends are read the other way, in standard deviations of returns",
         "ends look like a time limit, or cut-offs like ends",

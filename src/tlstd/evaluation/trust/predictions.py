@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, SMALL, Evidence, Mean, clustered
-from tlstd.evaluation.trust.verdict import Check, State, graded, percent
+from tlstd.evaluation.trust.verdict import ORDER, Check, graded, percent
 from tlstd.features.auto_tiles import AutoTiles
 from tlstd.types import FloatArray, Transitions
 
@@ -24,7 +24,7 @@ MISSED, MOSTLY_MISSED = 0.2, 0.5
 
 def unchecked(name: str, title: str, why: str) -> Check:
     """A check that could not be made."""
-    return Check(name, title, "unchecked", None, "", "", "", "", why)
+    return Check(name, title, "unchecked", None, "", "", "", "", why, {})
 
 
 TOO_LITTLE = "There are too few episodes with returns to hold some of them out."
@@ -256,12 +256,11 @@ def stationarity(evidence: Evidence) -> Check:
         differences["reward"] = _halves(steps.rewards, everywhere, group, late)
     units = {key: evidence.spread / (1.0 if "start" in key else evidence.horizon) for key in differences}
     effects = {key: abs(d.value) / units[key] if units[key] > 0.0 else 0.0 for key, d in differences.items()}
-    states: dict[str, State] = {
+    states: dict[str, str] = {
         key: graded(d.chance() < LIKELY and effects[key] > SMALL, d.chance() < CERTAIN and effects[key] > MEDIUM)
         for key, d in differences.items()
     }
-    order: list[State] = ["red", "amber", "green"]
-    key = min(differences, key=lambda k: (order.index(states[k]), -effects[k]))
+    key = min(differences, key=lambda k: (ORDER.index(states[k]), -effects[k]))
     sentence = f"Between the halves of the log the {key} changes by {effects[key]:.2g} standard deviations"
     if states[key] == "green":
         sentence += ", which chance explains" if effects[key] > SMALL else ""

@@ -49,6 +49,7 @@ def starts(evidence: Evidence) -> Check:
         "What is not in the log is not measured: an error in these states enters the answer with their share. Far is "
         "more than twice the 99% quantile of the distances from logged states to those of other episodes.",
         f"{sentence}.",
+        {},
     )
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-State = Literal["green", "amber", "red", "unchecked"]
-ORDER: tuple[State, ...] = ("red", "amber", "green", "unchecked")
-"""The worst first."""
+ORDER = ("red", "amber", "green", "unchecked")
+"""States, the worst first."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Check:
     """For programs."""
     title: str
     """For people."""
-    state: State
+    state: str
     """"unchecked": it does not apply, or the log cannot tell; ``sentence`` says which."""
     value: float | None
     """What was measured; None if unchecked."""
@@ -34,7 +33,7 @@ class Check:
     """Why these thresholds."""
     sentence: str
     """What was found; if it is not green, what to do."""
-    data: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any]
     """More numbers, for figures and tables."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -52,7 +51,7 @@ class Trust:
     """What the checks were made on."""
 
     @property
-    def light(self) -> State:
+    def light(self) -> str:
         """The worst state of any check."""
         return worst(check.state for check in self.checks)
 
@@ -87,7 +86,7 @@ class Trust:
         return "\n".join([f"Trust: {self.light} ({shown}).", *(f"- {reason}" for reason in self.reasons)])
 
 
-def worst(states: Iterable[State]) -> State:
+def worst(states: Iterable[str]) -> str:
     """The worst of some states; "unchecked" if there is none.
 
     Example
@@ -98,7 +97,7 @@ def worst(states: Iterable[State]) -> State:
     return min(states, key=ORDER.index, default="unchecked")
 
 
-def graded(amber: bool, red: bool) -> State:
+def graded(amber: bool, red: bool) -> str:
     """The state of something that is amber, red or neither."""
     return "red" if red else "amber" if amber else "green"
 
