@@ -31,3 +31,7 @@ class BusyError(TlstdError, RuntimeError):
 
 class MissingExtraError(TlstdError, ImportError):
     """A package that comes with an extra of this library is not installed."""
+
+
+class ClusterError(TlstdError, RuntimeError):
+    """The workers of a cluster cannot finish a computation. Files are as they were."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from tlstd.errors import MissingExtraError
 
 EXTRAS = {
+    "distributed": "cluster",
     "gymnasium": "gymnasium",
     "matplotlib": "cli",
     "minari": "minari",

@@ -1,0 +1,206 @@
+"""Who keeps the shards and computes with them: this process, or the workers of a Dask cluster.
+
+Sums over shards are taken pairwise along their order: ((0+1)+(2+3))+(4+…). So they are the same to the bit wherever
+each shard is, and however many workers there are.
+"""
+
+from __future__ import annotations
+
+import secrets
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from tlstd.cluster.shard import Shard
+from tlstd.errors import ClusterError
+from tlstd.extras import needs
+from tlstd.types import FloatArray
+
+T = TypeVar("T")
+
+Load = Callable[[], Shard]
+"""Reads and encodes a shard; calling it again gives the same shard."""
+
+MOST_LOSSES = 100
+"""How often in a row a step may fail because workers died before the computation is given up."""
+
+
+class Crew(Protocol):
+    """Keeps shards, in a fixed order."""
+
+    def change(self, method: str, arguments: Iterable[tuple[Any, ...]]) -> None:
+        """Replace every shard by what a method of it returns, with arguments of its own."""
+        ...
+
+    def each(self, method: str, *arguments: Any) -> list[Any]:
+        """What a method of every shard returns, in the order of the shards."""
+        ...
+
+    def total(self, method: str, *arguments: Any) -> FloatArray:
+        """The sum of what a method of every shard returns."""
+        ...
+
+
+def pairwise_sum(parts: Iterable[T], add: Callable[[T, T], T]) -> T:
+    """The sum of one part or more, pairwise along their order, holding few of them at a time.
+
+    >>> pairwise_sum("abcde", lambda a, b: f"({a}{b})")
+    '(((ab)(cd))e)'
+    """
+    waiting: list[tuple[int, T]] = []  # sums of 2^k parts, the longest first
+    for part in parts:
+        size = 1
+        while waiting and waiting[-1][0] == size:
+            part, size = add(waiting.pop()[1], part), 2 * size
+        waiting.append((size, part))
+    total = waiting.pop()[1]
+    while waiting:
+        total = add(waiting.pop()[1], total)
+    return total
+
+
+class InProcess:
+    """Shards in the memory of this process.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> from tlstd import boyan_chain
+    >>> steps = [boyan_chain().sample(50, np.random.default_rng(seed)) for seed in range(3)]
+    >>> crew = InProcess([Shard.of([part], 4, lambda_=0.5) for part in steps])
+    >>> crew.each("__len__")
+    [50, 50, 50]
+    """
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self.shards = list(shards)
+
+    def change(self, method: str, arguments: Iterable[tuple[Any, ...]]) -> None:
+        """Replace every shard."""
+        self.shards = [_call(shard, method, *own) for shard, own in zip(self.shards, arguments, strict=True)]
+
+    def each(self, method: str, *arguments: Any) -> list[Any]:
+        """One after the other."""
+        return [_call(shard, method, *arguments) for shard in self.shards]
+
+    def total(self, method: str, *arguments: Any) -> FloatArray:
+        """Pairwise."""
+        parts: Iterable[FloatArray] = (_call(shard, method, *arguments) for shard in self.shards)
+        return pairwise_sum(parts, _add)
+
+
+class OnDask:
+    """Shards in the memory of the workers of a Dask cluster, which read them themselves.
+
+    A worker that dies takes its shards with it, and they are read again, elsewhere; nothing else is lost. Arguments and
+    results travel, shards do not.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    loads : functions
+        One for each shard, in their order; they have to be picklable.
+    progress : function of a number, optional
+        Called with how many shards have been read.
+    """
+
+    def __init__(self, client: Any, loads: Sequence[Load], progress: Callable[[int], None] | None = None) -> None:
+        with needs("distributed"):
+            self._distributed: Any = import_module("distributed")
+        self.client = client
+        self._token = secrets.token_hex(4)  # keys of another computation are not this one's
+        self._round = 0
+        self._made: list[list[tuple[Any, ...]]] = [[(_load, load)] for load in loads]
+        self._shards = [self._submit_shard(i) for i in range(len(loads))]
+        if progress is not None:
+            for done, _ in enumerate(self._distributed.as_completed(list(self._shards)), 1):
+                progress(done)
+
+    def change(self, method: str, arguments: Iterable[tuple[Any, ...]]) -> None:
+        """Replace every shard, where it is."""
+        for i, own in enumerate(arguments):
+            self._made[i].append((_call, method, *own))
+            self._shards[i] = self._submit(f"shard-{i}", _call, self._shards[i], method, *own)
+
+    def each(self, method: str, *arguments: Any) -> list[Any]:
+        """At once."""
+
+        def ask() -> list[Any]:
+            given = [self._given(argument) for argument in arguments]
+            futures = [self._submit(method, _call, shard, method, *given) for shard in self._shards]
+            return list(self.client.gather(futures))
+
+        return self._insisting(ask)
+
+    def total(self, method: str, *arguments: Any) -> FloatArray:
+        """Pairwise, where the parts are."""
+
+        def ask() -> FloatArray:
+            given = [self._given(argument) for argument in arguments]
+            parts = (self._submit(method, _call, shard, method, *given) for shard in self._shards)
+            # a copy: what arrives may lie at an odd address, and NumPy adds up in another order there
+            return np.array(pairwise_sum(parts, lambda a, b: self._submit("sum", _add, a, b)).result())
+
+        return self._insisting(ask)
+
+    # --- futures ----------------------------------------------------------------------------------------------------
+
+    def _submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        self._round += 1
+        key = f"tlstd-{name.strip('_')}-{self._token}-{self._round}"
+        return self.client.submit(function, *arguments, key=key, pure=False)
+
+    def _given(self, argument: Any) -> Any:
+        """An argument of all shards: sent to one worker, from which the others fetch it.
+
+        Not scattered: what is scattered is gone when its worker dies, where a task is repeated.
+        """
+        if not hasattr(argument, "nbytes"):
+            return argument
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+            return self._submit("argument", _same, argument)
+
+    def _submit_shard(self, i: int) -> Any:
+        """A shard from its file, with everything that was done to it since."""
+        (load, *first), *changes = self._made[i]
+        shard = self._submit(f"shard-{i}", load, *first)
+        for call, method, *own in changes:
+            shard = self._submit(f"shard-{i}", call, shard, method, *own)
+        return shard
+
+    def _insisting(self, ask: Callable[[], T]) -> T:
+        """Ask again where the scheduler gave up because a task's workers died, and read those shards anew."""
+        d, losses = self._distributed, 0
+        while True:
+            try:
+                return ask()
+            except (d.KilledWorker, d.client.FutureCancelledError, d.scheduler.KilledWorker) as error:
+                losses += 1
+                if losses > MOST_LOSSES:
+                    raise ClusterError(
+                        f"workers have died {losses} times in a row while they computed the same thing, at last: "
+                        f"{error}: is there enough memory for a shard? Make shards smaller, or workers larger"
+                    ) from error
+                for i, shard in enumerate(self._shards):
+                    if shard.status in ("error", "lost", "cancelled"):
+                        self._shards[i] = self._submit_shard(i)
+
+
+def _load(load: Load) -> Shard:
+    return load()
+
+
+def _same(argument: T) -> T:
+    return argument
+
+
+def _call(shard: Shard, method: str, *arguments: Any) -> Any:
+    return getattr(shard, method)(*arguments)
+
+
+def _add(a: FloatArray, b: FloatArray) -> FloatArray:
+    return a + b

@@ -1,0 +1,59 @@
+"""The same on a real Dask cluster: the same bits with any number of workers, also when one is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cluster.test_operator import WHOLE, N, cut
+from tlstd.cluster.crews import InProcess, OnDask
+from tlstd.cluster.operator import ShardedOperator
+from tlstd.cluster.shard import Shard
+
+PARTS = cut(WHOLE, 7)
+
+
+def load(i: int) -> Shard:
+    """One of the shards."""
+    return Shard.of([PARTS[i]], N, lambda_=0.7)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Of two workers, in processes of their own."""
+    from distributed import Client, LocalCluster
+
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:  # type: ignore[no-untyped-call]
+        yield client
+
+
+def test_bits_of_one_process(client: Any) -> None:
+    """Two workers, one worker, no worker."""
+    loads = [partial(load, i) for i in range(len(PARTS))]
+    done: list[int] = []
+    ids, weights = ShardedOperator(OnDask(client, loads, done.append)).solve(5)
+    here = ShardedOperator(InProcess([made() for made in loads])).solve(5)
+    assert done == [1, 2, 3, 4, 5, 6, 7]
+    assert (ids == here[0]).all()
+    assert (weights == here[1]).all()
+
+
+def test_killed_worker(client: Any) -> None:
+    """Its shards are read again: the same bits, and the computation goes on."""
+    loads = [partial(load, i) for i in range(len(PARTS))]
+    operator = ShardedOperator(OnDask(client, loads))
+    expected = operator.b()
+    for _ in range(3):
+        pids = list(client.run(os.getpid).values())
+        os.kill(pids[0], signal.SIGKILL)
+        assert (operator.b() == expected).all()
+    V = np.ones((operator.n, 2))
+    here = ShardedOperator(InProcess([made() for made in loads]))
+    assert (operator.matvec(V) == here.matvec(V)).all()

@@ -1,0 +1,98 @@
+"""Shards against one model of all samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from tests.helpers import random_transitions
+from tests.test_merging import restarted, steps
+from tlstd import KrylovLSTD, Transitions
+from tlstd.cluster.crews import InProcess, pairwise_sum
+from tlstd.cluster.operator import ShardedOperator
+from tlstd.cluster.shard import Shard
+from tlstd.errors import InvalidInputError
+
+N = 200
+WHOLE = random_transitions(
+    np.random.default_rng(0), n_features=N, n_steps=300, density=0.02, off_policy=True, sparse=True
+)
+
+
+def cut(whole: Transitions, n_shards: int) -> list[Transitions]:
+    """Into parts of about the same length, wherever episodes are."""
+    ends = np.linspace(0, len(whole), n_shards + 1).astype(int)
+    return [whole[a:b] for a, b in pairwise(ends)]
+
+
+def sharded(parts: list[Transitions]) -> ShardedOperator:
+    n, m = parts[0].n_features, parts[0].n_targets
+    return ShardedOperator(InProcess([Shard.of([part], n, 0.7, m) for part in parts]))
+
+
+def whole_model(whole: Transitions, **options: object) -> KrylovLSTD:
+    model = KrylovLSTD(whole.n_features, lambda_=0.7, **options)  # type: ignore[arg-type]
+    model.update_many(whole)
+    return model
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 7, 64, 301])
+def test_products_are_those_of_all_samples(n_shards: int) -> None:
+    """Also where an episode goes on in the next shard, or through several, or a shard has nothing."""
+    parts = cut(WHOLE, n_shards)
+    parts.insert(n_shards // 2, WHOLE[:0])
+    operator, model = sharded(parts), whole_model(WHOLE, dimension=4)
+    one = model.operator()
+    order = np.argsort(model.seen_ids)
+    assert (operator.ids == model.seen_ids[order]).all()
+    V = np.random.default_rng(0).standard_normal((operator.n, 3))
+    back = np.argsort(order)
+    np.testing.assert_allclose(operator.matvec(V), one.matvec(V[back])[order], atol=1e-14)
+    np.testing.assert_allclose(operator.rmatvec(V), one.rmatvec(V[back])[order], atol=1e-14)
+    np.testing.assert_allclose(operator.b(), one.b()[order], atol=1e-14)
+    ids, weights = operator.solve(4)
+    np.testing.assert_allclose(weights[:, 0], model.weights[ids], atol=1e-10)
+
+
+def test_traces_that_are_not_passed_on_would_be_noticed() -> None:
+    """The test above cuts through episodes: without their traces the products are others."""
+    parts = cut(WHOLE, 7)
+    with_traces, without = sharded(parts), sharded([restarted(part) for part in parts])
+    assert np.abs(with_traces.b() - without.b()).max() > 1e-3
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_ridge_and_targets(dense: bool) -> None:
+    """A constant feature is not penalised, and the mean ‖x‖² is that of all samples."""
+    whole = steps(200, 2, dense=dense, n_targets=2)
+    model = whole_model(whole, dimension=5, ridge=0.1, n_targets=2)
+    ids, weights = sharded(cut(whole, 5)).with_ridge(0.1).solve(5)
+    np.testing.assert_allclose(weights, model.weights[ids], atol=1e-10)
+
+
+def test_nothing_to_learn() -> None:
+    """Said before anything is solved."""
+    with pytest.raises(InvalidInputError, match="nothing can be learned"):
+        sharded(cut(WHOLE[:0], 2))
+
+
+def test_order_of_sums() -> None:
+    """Pairwise by levels, whatever the number of parts."""
+
+    def by_levels(parts: list[str]) -> str:
+        while len(parts) > 1:
+            pairs = list(_pairs(parts))
+            parts = [f"({''.join(pair)})" if len(pair) > 1 else pair[0] for pair in pairs]
+        return parts[0]
+
+    for n in range(1, 40):
+        parts = [chr(97 + i % 26) for i in range(n)]
+        assert pairwise_sum(parts, lambda a, b: f"({a}{b})") == by_levels(parts)
+
+
+def _pairs(parts: list[str]) -> Iterator[list[str]]:
+    for i in range(0, len(parts), 2):
+        yield parts[i : i + 2]
