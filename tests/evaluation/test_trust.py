@@ -26,8 +26,10 @@ QUICK_SOUND = (
 )
 QUICK_FAILURES = (
     "unsupported actions",
+    "wrong probabilities",
     "time limits taken for ends",
     "ends taken for time limits",
+    "one episode carries everything",
     "far start states",
     "γ beyond the episodes",
     "rewards that change",

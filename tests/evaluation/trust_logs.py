@@ -119,7 +119,8 @@ def stream(seed: int, n: int = 6_000) -> Case:
 
 
 def energy(seed: int) -> Case:
-    return Case(domain_log(EnergyStorage(), 6_000, seed), {"gamma": 0.8})
+    log = domain_log(EnergyStorage(), 6_000, seed)
+    return Case(Log.from_arrays(log.observations, log.rewards), {"gamma": 0.8})
 
 
 def regulator(seed: int, n_episodes: int = 120, gain: float = 0.5, noise: float = 0.5, length: int = 30) -> Log:
@@ -182,6 +183,13 @@ def unsupported(seed: int) -> Case:
     behaviour /= behaviour.sum(axis=1, keepdims=True)
     log = simulated(process, behaviour, rng, 6_000, 60)
     return Case(log, {"gamma": 0.9, "policy": lambda states: np.full(len(states), 2)})
+
+
+def wrong_probabilities(seed: int) -> Case:
+    """A log that says that every action had the same probability."""
+    case = garnet_off(seed)
+    assert case.log.probabilities is not None
+    return Case(replace(case.log, probabilities=np.full(len(case.log), 1 / 2)), case.options)
 
 
 def unsupported_continuous(seed: int) -> Case:
@@ -292,6 +300,7 @@ def linear_features(seed: int) -> Case:
 FAILURES: dict[str, tuple[str, Maker]] = {
     "unsupported actions": ("actions", unsupported),
     "unsupported continuous actions": ("actions", unsupported_continuous),
+    "wrong probabilities": ("ratios", wrong_probabilities),
     "time limits taken for ends": ("ends", limits_for_ends),
     "ends taken for time limits": ("ends", ends_for_limits),
     "one episode carries everything": ("influence", one_episode),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tlstd.evaluation.fitted import Fitted
-from tlstd.evaluation.trust import ends, predictions, sensitivity, support
+from tlstd.evaluation.trust import ends, predictions, sensitivity, support, weights
 from tlstd.evaluation.trust.evidence import Evidence, gather
 from tlstd.evaluation.trust.verdict import Check, Trust
 
@@ -21,6 +21,10 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     ends.ends,
     support.starts,
     support.actions,
+    weights.ratios,
+    weights.effective,
+    weights.influence,
+    weights.regularisation,
     predictions.score,
     predictions.calibration,
     predictions.features,

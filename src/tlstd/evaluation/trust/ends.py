@@ -25,17 +25,20 @@ PREDICTED, LIFT = 0.25, 4.0
 looks like an end."""
 
 
-def episodes(evidence: Evidence) -> Check:
-    """How many independent pieces the log has: episodes, or horizons of a stream."""
-    log, gamma = evidence.whole, evidence.gamma
+def pieces(evidence: Evidence) -> tuple[float, str]:
+    """How many independent pieces the log has, and what they are: episodes, or horizons of a stream."""
+    log, gamma, starts = evidence.whole, evidence.gamma, evidence.starts.rows
     n = float(log.n_episodes)
-    starts = evidence.starts.rows
     of_states = log.n_episodes == 1 or starts is None or starts.size > evidence.log.n_episodes
-    what = "episodes"
     if of_states and gamma < 1.0 and len(log) * (1.0 - gamma) > n:
-        n, what = len(log) * (1.0 - gamma), "horizons of 1/(1 - γ) steps"
+        return len(log) * (1.0 - gamma), "horizons of 1/(1 - γ) steps"
+    return n, "episodes"
+
+
+def episodes(evidence: Evidence) -> Check:
+    """Whether there are enough of them."""
+    n, what = pieces(evidence)
     state = graded(n < ENOUGH, n < FEW)
-    found = f"The log has {n:,.0f} {what}"
     more = ": an average over so few says little about its own error. Collect more" if state != "green" else ""
     return Check(
         "episodes",
@@ -47,7 +50,7 @@ def episodes(evidence: Evidence) -> Check:
         f"below {FEW}",
         "Standard errors over n independent pieces are themselves wrong by about 1/√(2n): by 24% with 10, and the "
         "usual advice for errors clustered by groups is at least 40 of them (Angrist & Pischke, 2009).",
-        f"{found}{more}.",
+        f"The log has {n:,.0f} {what}{more}.",
         {},
     )
 

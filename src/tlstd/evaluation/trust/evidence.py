@@ -11,10 +11,13 @@ import scipy.stats
 
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.krylov_lstd import KrylovLSTD
+from tlstd.evaluation.asked_of_log import influence_on
 from tlstd.evaluation.fitted import Fitted, Starts
 from tlstd.evaluation.importance import starts_of
+from tlstd.evaluation.influence import Influence
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.reference import part, reference_values
+from tlstd.evaluation.value_function import ValueFunction
 from tlstd.features.auto_tiles import AutoTiles
 from tlstd.features.states import encoded
 from tlstd.linalg import held_out
@@ -247,6 +250,28 @@ class Evidence:
         seen = (1.0 - self.gamma**lengths) / (1.0 - self.gamma)
         return float(np.where(ended, seen, 1.0 / (1.0 - self.gamma)).mean())
 
+    @cached_property
+    def influence(self) -> Influence:
+        """What each step and episode of the sample has moved the answer by."""
+        if len(self.log) == len(self.whole):
+            return influence_on(self.sample)
+        values = self.sample.values
+        own = ValueFunction(
+            self._refitted(self.sample), values.features, self.gamma, kind=values.kind, n_actions=values.n_actions
+        )
+        return influence_on(replace(self.sample, values=own))
+
+    def value_of_sample(self, without: int | None = None) -> float:
+        """The answer from the sample, or from all of its episodes but one."""
+        part = self.sample if without is None else _without(self.sample, without)
+        X = self.sample.features_of(self.starts)
+        return float(np.mean(self._refitted(part).predict(X)))
+
+    def _refitted(self, part: Fitted) -> LinearEstimator:
+        model = KrylovLSTD(part.values.model.n_features, lambda_=part.lambda_, dimension=part.dimension)
+        model.update_many(part.pieces())
+        return model
+
     def learned(self, log: Log) -> LinearEstimator:
         """A model of the policy that acted, by the same settings from a changed log."""
         model = self.make()
@@ -259,6 +284,20 @@ class Evidence:
         states = seen.reshape(len(seen), -1).astype(np.float64)
         X: Matrix = encoded(self.features if features is None else features, states)
         return float(np.mean(model.predict(X)))
+
+
+def _without(fitted: Fitted, episode: int) -> Fitted:
+    kept = np.delete(np.arange(fitted.log.n_episodes), episode)
+    rows = fitted.log.rows_of(kept)
+    rhos = None if fitted.rhos is None else fitted.rhos[rows]
+    return replace(fitted, log=fitted.log.select(kept), target=_of_rows(fitted.target, rows), rhos=rhos)
+
+
+def _of_rows(target: Target | None, rows: IntArray) -> Target | None:
+    if target is None:
+        return None
+    table, logged = (None if a is None else a[rows] for a in (target.table, target.logged))
+    return replace(target, table=table, logged=logged)
 
 
 def gather(fitted: Fitted) -> Evidence:
@@ -274,10 +313,7 @@ def gather(fitted: Fitted) -> Evidence:
         part, rows = log[:MOST_STEPS], np.arange(MOST_STEPS)
     else:
         part, rows = log.select(chosen), log.rows_of(chosen)
-    target = fitted.target
-    if target is not None:
-        table, logged = (None if a is None else a[rows] for a in (target.table, target.logged))
-        target = replace(target, table=table, logged=logged)
+    target = _of_rows(fitted.target, rows)
     name, starts = next(iter(fitted.starts.items()))
     if starts.rows is not None:
         own = part.start_rows if starts.rows.size < len(log) else np.arange(len(part))

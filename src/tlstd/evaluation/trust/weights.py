@@ -1,0 +1,161 @@
+"""Checks by the influence of steps and episodes: what the answer rests on, and whether it is the data's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tlstd.evaluation.trust.ends import ENOUGH, FEW, pieces
+from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, SMALL, Evidence, clustered
+from tlstd.evaluation.trust.verdict import Check, graded, percent
+from tlstd.types import FloatArray
+
+LARGE, DOMINANT = 0.25, 0.5
+"""Shares of the variance of the answer that come from one episode."""
+LISTED = 5
+"""Episodes that are listed."""
+WRONG, VERY_WRONG = 0.05, 0.1
+"""Differences of the mean ratio from 1."""
+
+
+def effective(evidence: Evidence) -> Check:
+    """How many equally important episodes would say as much."""
+    influence = evidence.influence
+    n, what = pieces(evidence)
+    share = influence.effective_groups / max(1, influence.groups.n_groups)
+    worth = share * n
+    state = graded(worth < ENOUGH, worth < FEW)
+    sentence = f"The {n:,.0f} {what} are worth {worth:,.0f} equally important ones"
+    if state != "green":
+        sentence += (
+            ": few steps are where the policy would be. Log a policy that is closer to it, or more of this one"
+            if not evidence.on_policy
+            else ": most steps say little about what is asked. Log more"
+        )
+    ratios = influence.density_ratios
+    return Check(
+        "effective",
+        "Enough that counts",
+        state,
+        worth,
+        f"{what}, counted by what each adds to the variance of the answer",
+        f"below {ENOUGH}",
+        f"below {FEW}",
+        "What is asked may rest on a small part of the log. Counted like that, the thresholds are those of the number "
+        "of episodes.",
+        f"{sentence}.",
+        {
+            "effective_steps": influence.effective_steps,
+            "steps": ratios.size,
+            "density_ratios": {f"{q:g}": v for q, v in _quantiles(ratios).items()},
+        },
+    )
+
+
+def _quantiles(values: FloatArray) -> dict[float, float]:
+    levels = (0.0, 0.05, 0.5, 0.95, 0.99, 1.0)
+    return dict(zip(levels, np.quantile(values, levels).tolist(), strict=True)) if values.size else {}
+
+
+def influence(evidence: Evidence) -> Check:
+    """The share of the answer's variance that comes from one episode, and the answer without it."""
+    found = evidence.influence
+    c = found.contributions
+    squares = c * c
+    total = float(squares.sum())
+    share = float(squares.max(initial=0.0) / total) if total > 0.0 else 0.0
+    whole = not found.groups.n_blocks  # blocks of a stream are no repetitions: states of one may occur in no other
+    state = graded(share > LARGE and c.size > 1, share > DOMINANT and c.size > 1 and whole)
+    listed: list[dict[str, Any]] = [
+        {"episode": str(name), "moves_the_value_by": moved, "share": moved**2 / total if total > 0.0 else 0.0}
+        for name, moved in found.most_influential(min(LISTED, max(1, c.size)))
+    ]
+    data: dict[str, Any] = {"episodes": listed, "standard_error": found.standard_error}
+    sentence = (
+        f"The most influential episode, {listed[0]['episode']}, has {percent(share)} of the variance of the answer"
+    )
+    if state != "green" and whole:
+        data |= {"with": evidence.value_of_sample(), "without": evidence.value_of_sample(int(squares.argmax()))}
+        sentence += f"; without it the answer is {data['without']:.4g} and not {data['with']:.4g}"
+    if state != "green":
+        sentence += ". Look at that episode, and collect more: what happens once cannot be averaged"
+    return Check(
+        "influence",
+        "No episode decides alone",
+        state,
+        share,
+        "share of the variance of the answer that comes from the most influential episode",
+        f"more than {percent(LARGE)}",
+        f"more than {percent(DOMINANT)}",
+        "An average is near to normal, and an interval what it says, if no single term has much of the variance "
+        "(Lindeberg's condition). From one half on one episode outweighs all others.",
+        f"{sentence}.",
+        data,
+    )
+
+
+def ratios(evidence: Evidence) -> Check:
+    """Whether the importance ratios average to 1, as they must."""
+    rhos = evidence.sample.rhos
+    name, title = "ratios", "Probabilities are right"
+    if rhos is None:
+        why = "The answer does not rest on probabilities of the logged actions."
+        return Check(name, title, "unchecked", None, "", "", "", "", why, {})
+    log = evidence.log
+    group = np.repeat(np.arange(log.n_episodes), np.diff(log.episodes))
+    mean = clustered(rhos, np.ones(rhos.size), group)
+    off, chance = abs(mean.value - 1.0), mean.chance(1.0)
+    state = graded(off > WRONG and chance < LIKELY, off > VERY_WRONG and chance < CERTAIN)
+    worth = float(rhos.sum() ** 2 / max(float(rhos @ rhos), 1e-300) / max(1, rhos.size))
+    sentence = f"The ratios are {mean.value:.3f} on average, where 1 is right"
+    if state != "green":
+        sentence += (
+            ": the logged probabilities are not those of the policy that acted, or the policy asked for does what was "
+            "never done. Check the column of probabilities"
+        )
+    return Check(
+        name,
+        title,
+        state,
+        mean.value,
+        "mean importance ratio",
+        f"off by {WRONG:g}, and by 3 standard errors",
+        f"off by {VERY_WRONG:g}, and by 4 standard errors",
+        "Over actions of the policy that acted, the mean of π(a|s)/b(a|s) is 1 in every state.",
+        f"{sentence}.",
+        {"standard_error": mean.error, "effective_share_of_steps": worth, "largest": float(rhos.max(initial=0.0))},
+    )
+
+
+def regularisation(evidence: Evidence) -> Check:
+    """Whether the answer is what the data say without regularisation."""
+    found = evidence.influence
+    answer = evidence.value_of_sample()
+    moved, error = abs(answer - found.value), found.standard_error
+    effect = moved / evidence.spread if evidence.spread > 0.0 else 0.0
+    name, title = "regularisation", "Regularisation does not decide"
+    if not (np.isfinite(error) and np.isfinite(found.value)):
+        return Check(name, title, "unchecked", None, "", "", "", "", "There is one episode only.", {})
+    state = graded(
+        moved > 2.0 * error and effect > SMALL,
+        moved > 4.0 * error and effect > MEDIUM,
+    )
+    sentence = (
+        f"With hardly any regularisation the answer is {found.value:.4g} ± {2 * error:.2g}, and here {answer:.4g}"
+    )
+    if state != "green":
+        sentence += ": the difference is not the data's. Use fewer features, or collect more data"
+    return Check(
+        name,
+        title,
+        state,
+        effect,
+        "distance of the answer from that with hardly any regularisation, in standard deviations of returns",
+        f"more than {SMALL:g} and than 2 standard errors",
+        f"more than {MEDIUM:g} and than 4 standard errors",
+        "Regularisation makes predictions better and moves averages towards 0. What it moves by more than chance does "
+        "is not known from the data.",
+        f"{sentence}.",
+        {"hardly_regularised": found.value, "standard_error": error, "answer": answer, "settled": found.settled},
+    )
