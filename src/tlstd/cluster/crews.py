@@ -1,5 +1,8 @@
 """Who keeps the shards and computes with them: this process, or the workers of a Dask cluster.
 
+A shard is any object; a crew calls methods of it by their names. It may become another one (:meth:`Crew.change`): a
+file that was read, then its samples, then its samples in the numbering of all.
+
 Sums over shards are taken pairwise along their order: ((0+1)+(2+3))+(4+…). So they are the same to the bit wherever
 each shard is, and however many workers there are.
 """
@@ -14,15 +17,14 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from tlstd.cluster.shard import Shard
 from tlstd.errors import ClusterError
 from tlstd.extras import needs
 from tlstd.types import FloatArray
 
 T = TypeVar("T")
 
-Load = Callable[[], Shard]
-"""Reads and encodes a shard; calling it again gives the same shard."""
+Load = Callable[[], Any]
+"""Reads a shard; calling it again gives the same one."""
 
 MOST_LOSSES = 100
 """How often in a row a step may fail because workers died before the computation is given up."""
@@ -31,8 +33,16 @@ MOST_LOSSES = 100
 class Crew(Protocol):
     """Keeps shards, in a fixed order."""
 
+    def __len__(self) -> int:
+        """Number of shards."""
+        ...
+
     def change(self, method: str, arguments: Iterable[tuple[Any, ...]]) -> None:
         """Replace every shard by what a method of it returns, with arguments of its own."""
+        ...
+
+    def keep(self, kept: Sequence[int]) -> None:
+        """Forget all shards but these."""
         ...
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
@@ -69,18 +79,26 @@ class InProcess:
     -------
     >>> import numpy as np
     >>> from tlstd import boyan_chain
+    >>> from tlstd.cluster.shard import Shard
     >>> steps = [boyan_chain().sample(50, np.random.default_rng(seed)) for seed in range(3)]
     >>> crew = InProcess([Shard.of([part], 4, lambda_=0.5) for part in steps])
     >>> crew.each("__len__")
     [50, 50, 50]
     """
 
-    def __init__(self, shards: Sequence[Shard]) -> None:
+    def __init__(self, shards: Sequence[Any]) -> None:
         self.shards = list(shards)
+
+    def __len__(self) -> int:
+        return len(self.shards)
 
     def change(self, method: str, arguments: Iterable[tuple[Any, ...]]) -> None:
         """Replace every shard."""
         self.shards = [_call(shard, method, *own) for shard, own in zip(self.shards, arguments, strict=True)]
+
+    def keep(self, kept: Sequence[int]) -> None:
+        """Forget all others."""
+        self.shards = [self.shards[i] for i in kept]
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
         """One after the other."""
@@ -119,11 +137,18 @@ class OnDask:
             for done, _ in enumerate(self._distributed.as_completed(list(self._shards)), 1):
                 progress(done)
 
+    def __len__(self) -> int:
+        return len(self._shards)
+
     def change(self, method: str, arguments: Iterable[tuple[Any, ...]]) -> None:
         """Replace every shard, where it is."""
         for i, own in enumerate(arguments):
             self._made[i].append((_call, method, *own))
             self._shards[i] = self._submit(f"shard-{i}", _call, self._shards[i], method, *own)
+
+    def keep(self, kept: Sequence[int]) -> None:
+        """Forget all others, and let their workers do so."""
+        self._made, self._shards = [self._made[i] for i in kept], [self._shards[i] for i in kept]
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
         """At once."""
@@ -190,7 +215,7 @@ class OnDask:
                         self._shards[i] = self._submit_shard(i)
 
 
-def _load(load: Load) -> Shard:
+def _load(load: Load) -> Any:
     return load()
 
 
@@ -198,7 +223,7 @@ def _same(argument: T) -> T:
     return argument
 
 
-def _call(shard: Shard, method: str, *arguments: Any) -> Any:
+def _call(shard: Any, method: str, *arguments: Any) -> Any:
     return getattr(shard, method)(*arguments)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,7 @@ class ShardedOperator:
         self.counts: list[int] = crew.each("__len__")
         if not sum(self.counts):
             raise InvalidInputError("the shards have no steps whose next observation is known: nothing can be learned")
-        self.ids: IntArray = reduce(np.union1d, seen)
+        self.ids: IntArray = np.unique(np.concatenate(seen))
         crew.change("placed", [(self.ids, sum(self.counts))] * len(self.counts))
         self.shift: FloatArray | None = None
 

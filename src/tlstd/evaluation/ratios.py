@@ -7,6 +7,7 @@ import numpy as np
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.policies import Target, fitted_probabilities, of_logged_actions
 from tlstd.evaluation.run import Run
+from tlstd.logs.log import Log
 from tlstd.types import FloatArray
 
 
@@ -30,6 +31,11 @@ def importance_ratios(run: Run, target: Target) -> FloatArray | None:
     else:
         run.notes.append("The log has no probabilities of its actions: there are no rows with importance ratios.")
         return None
+    return ratios_of(log, target, behaviour)
+
+
+def ratios_of(log: Log, target: Target, behaviour: FloatArray) -> FloatArray:
+    """(N,) from the probabilities (N,) of the logged actions under the policy that acted."""
     wanted = of_logged_actions(target, log, target.n_actions(log))
     bad = (wanted > 0.0) & ~(behaviour > 0.0)
     if bad.any():

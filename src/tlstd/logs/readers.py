@@ -109,6 +109,11 @@ def open_parts(source: Any) -> tuple[list[Part], str]:
 # --- files ----------------------------------------------------------------------------------------------------------
 
 
+def file_names(source: Any) -> list[str]:
+    """Names of the files of a log, in the order in which they are read."""
+    return [str(path) for path in _paths(source)]
+
+
 def _paths(source: Any) -> list[Path]:
     """Files by their names, folders and patterns, in natural order: 2 before 10."""
     if isinstance(source, (str, Path)):

@@ -1,0 +1,137 @@
+"""The files of a log as shards: read, compared, and joined where an episode goes on in the next file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from tlstd import parameters
+from tlstd.cluster.crews import Crew
+from tlstd.cluster.log_shard import LogFile, Summary
+from tlstd.errors import InvalidInputError
+from tlstd.types import FloatArray, IntArray
+
+SHORTEST = 10
+"""Steps of an episode on average from which the same one in two files is taken for a copy."""
+
+
+class Overview(NamedTuple):
+    """What is known of a log in files before anything is learned from it."""
+
+    n_steps: int
+    n_episodes: int
+    n_starts: int
+    n_actions: int
+    has_ends: bool
+    notes: list[str]
+    nbytes: int
+
+
+def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop") -> Overview:
+    """Look at all files, leave out or refuse what cannot be used, and join episodes; the crew's shards are changed.
+
+    Parameters
+    ----------
+    crew : Crew
+        Of :class:`~tlstd.cluster.log_shard.LogShard`, one for each of the files.
+    on_error : "stop" or "skip"
+        What to do with a file that cannot be read, has other columns than the first, or is a copy of another.
+    """
+    parameters.choice("on_error", on_error, ("stop", "skip"))
+    summaries: list[Summary] = crew.each("summary")
+    problems = _problems(files, summaries)
+    if problems and (on_error == "stop" or len(problems) == len(files)):
+        shown = "; ".join(list(problems.values())[:5]) + ("; …" if len(problems) > 5 else "")
+        raise InvalidInputError(
+            f"{len(problems)} of {len(files)} files cannot be used: {shown}. Mend them, or leave them out "
+            '(on_error="skip")'
+        )
+    kept = [i for i in range(len(files)) if i not in problems]
+    crew.keep(kept)
+    summaries = [summaries[i] for i in kept]
+    notes = [f"Left out: {problem}" for problem in problems.values()]
+    notes += _join(crew, summaries)
+    starts = crew.each("n_starts")
+    return Overview(
+        n_steps=sum(each.n_steps for each in summaries),
+        n_episodes=sum(each.n_episodes for each in summaries),
+        n_starts=sum(starts),
+        n_actions=max(each.n_actions for each in summaries),
+        has_ends=any(each.has_ends for each in summaries),
+        notes=_together([each.notes for each in summaries]) + notes,
+        nbytes=sum(each.nbytes for each in summaries),
+    )
+
+
+def _problems(files: Sequence[LogFile], summaries: Sequence[Summary]) -> dict[int, str]:
+    """What is wrong with files, by their number."""
+    found = {i: _named(files[i], each.problem) for i, each in enumerate(summaries) if each.problem}
+    sound = [i for i in range(len(files)) if i not in found]
+    if not sound:
+        return found
+    first = sound[0]
+    seen: dict[int, int] = {}
+    for i in sound:
+        if summaries[i].kind != summaries[first].kind:
+            found[i] = f"{files[i].path} has other columns or shapes than {files[first].path}"
+            continue
+        hashes = summaries[i].hashes
+        if hashes is None or summaries[i].n_steps < SHORTEST * summaries[i].n_episodes:
+            continue
+        twice = next((h for h in hashes.tolist() if h in seen), None)
+        if twice is not None:
+            found[i] = f"{files[i].path} has an episode that {files[seen[twice]].path} has too, step by step"
+        else:
+            seen |= dict.fromkeys(hashes.tolist(), i)
+    return found
+
+
+def _named(file: LogFile, problem: str) -> str:
+    return problem if file.path in problem else f"{file.path}: {problem}"
+
+
+def _join(crew: Crew, summaries: Sequence[Summary]) -> list[str]:
+    """Tell every shard which of its episodes go on from the file before and in the next one; what is to be said."""
+    borders = [each.border for each in summaries]
+    assert all(border is not None for border in borders)
+    goes_on = [a.goes_on_in(b) for a, b in pairwise(borders) if a is not None and b is not None]
+    lengths = crew.each("last_length") if any(goes_on) else [0] * len(borders)
+    n_observations = max(each.n_observations for each in summaries) or None
+    arguments, length, first_id = [], 0, 0
+    for i in range(len(borders)):
+        before = borders[i - 1] if i and goes_on[i - 1] else None
+        after = borders[i + 1] if i < len(goes_on) and goes_on[i] else None
+        arguments.append((before, after, length, first_id, n_observations))
+        first_id += summaries[i].n_episodes - (after is not None)
+        inside = before is not None and summaries[i].n_episodes == 1
+        length = lengths[i] + (length if inside else 0) if after is not None else 0
+    crew.change("joined", arguments)
+    n = sum(goes_on)
+    return [f"{n:,} episode{'s' * (n != 1)} of a file go{'es' * (n == 1)} on in the next one: joined."] if n else []
+
+
+def _together(notes: Sequence[Sequence[str]]) -> list[str]:
+    """Notes of all files; those that differ in numbers and names only are said once."""
+    found: dict[str, list[str]] = {}
+    for own in notes:
+        for note in own:
+            found.setdefault(re.sub(r"\d[\d,.]*|\([^)]*\)", "#", note), []).append(note)
+    return [
+        same[0] if len(set(same)) == 1 else f"{same[0]} So or similarly in {len(same):,} files."
+        for same in found.values()
+    ]
+
+
+def mean_features(parts: Sequence[tuple[IntArray, FloatArray, int]], ids: IntArray) -> FloatArray:
+    """The mean over start states of the features ``ids``, from the sums of the shards."""
+    total, count = np.zeros(ids.size), 0
+    for own, sums, n in parts:
+        at = np.minimum(np.searchsorted(ids, own), ids.size - 1)
+        known = ids[at] == own
+        total[at[known]] += sums[known]
+        count += n
+    return total / max(1, count)

@@ -1,0 +1,231 @@
+"""A file of a log, where it was read: what the others have to know of it, and the samples that it holds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from tlstd.cluster.shard import Shard
+from tlstd.errors import InvalidInputError, TlstdError
+from tlstd.evaluation.policies import Target
+from tlstd.evaluation.ratios import ratios_of
+from tlstd.evaluation.value_function import ValueFunction
+from tlstd.logs.checking import check
+from tlstd.logs.log import Log
+from tlstd.logs.reading import Source
+from tlstd.logs.words import plain
+from tlstd.types import FloatArray
+
+UInt64Array = NDArray[np.uint64]
+
+
+class Border(NamedTuple):
+    """How a file begins and ends, for the question whether an episode goes on in the next one."""
+
+    first_id: Any
+    last_id: Any
+    first_step: Any
+    last_step: Any
+    ended: bool
+    """Whether a flag says that the last episode ends in the last row."""
+    named: bool
+    """Whether episodes have names."""
+    observation: NDArray[Any]
+    """In the first row."""
+
+    def goes_on_in(self, after: Border) -> bool:
+        """Whether the last episode goes on in another file: by the rule for the files of one log."""
+        if self.ended or (self.named and self.last_id != after.first_id):
+            return False
+        return self.last_step is None or after.first_step is None or bool(after.first_step > self.last_step)
+
+
+class Summary(NamedTuple):
+    """What the others have to know of a file."""
+
+    problem: str
+    """Why it cannot be read; nothing else is then known."""
+    n_steps: int = 0
+    n_episodes: int = 0
+    n_starts: int = 0
+    has_ends: bool = False
+    border: Border | None = None
+    hashes: UInt64Array | None = None
+    """Of the names of its episodes with what is in them, where they have names."""
+    kind: tuple[Any, ...] = ()
+    """What has to be the same in all files: shapes, types, which columns there are."""
+    n_observations: int = 0
+    n_actions: int = 0
+    notes: tuple[str, ...] = ()
+    nbytes: int = 0
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A file of a log and how to read it; calling it reads it. It is small, and can be sent to a worker."""
+
+    path: str
+    columns: Any = None
+    preset: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of :meth:`tlstd.Log.from_frame`."""
+
+    def __call__(self) -> LogShard:
+        """Read; what is wrong with the file is kept, not raised."""
+        try:
+            return self.read()
+        except (TlstdError, OSError) as error:
+            return LogShard(self, None, None, problem=str(error))
+
+    def read(self, **options: Any) -> LogShard:
+        """Read and check; ``options`` are those of a piece of a log."""
+        source = Source(self.path, self.columns, self.preset)
+        table = source.table(notes=source.mapped.notes, **self.options, **options)
+        checked = check(table)
+        log = Log._of(checked, source=source.name)
+        steps = None if table.step is None else np.asarray(table.step)[checked.rows]
+        border = Border(
+            first_id=plain(log.ids[0]),
+            last_id=plain(log.ids[-1]),
+            first_step=None if steps is None else steps[0],
+            last_step=None if steps is None else steps[-1],
+            ended=bool(checked.flagged[-1]),
+            named=table.episode is not None,
+            observation=log.observations[0].copy(),
+        )
+        return LogShard(self, log, border)
+
+
+@dataclass(frozen=True, eq=False)
+class LogShard:
+    """The steps of a file in memory."""
+
+    file: LogFile
+    log: Log | None
+    border: Border | None
+    problem: str = ""
+
+    @property
+    def _log(self) -> Log:
+        if self.log is None:
+            raise InvalidInputError(self.problem)
+        return self.log
+
+    def summary(self) -> Summary:
+        """What the others have to know."""
+        if self.log is None:
+            return Summary(self.problem)
+        log, actions = self.log, self.log.actions
+        kind = (
+            log.discrete,
+            log.observations.shape[1:],
+            log.columns,
+            None if actions is None else (actions.ndim, actions.shape[1:]),
+            log.probabilities is not None,
+        )
+        named = self.border is not None and self.border.named
+        return Summary(
+            "",
+            n_steps=len(log),
+            n_episodes=log.n_episodes,
+            n_starts=log.start_rows.size,
+            has_ends=log.has_ends,
+            border=self.border,
+            hashes=_contents(log) if named else None,
+            kind=kind,
+            n_observations=log.n_observations or 0,
+            n_actions=0 if actions is None or actions.ndim > 1 else int(actions.max(initial=-1)) + 1,
+            notes=log.notes,
+            nbytes=log.observations.nbytes + log.rewards.nbytes,
+        )
+
+    def joined(
+        self, before: Border | None, after: Border | None, length: int, first_id: int, n_observations: int | None
+    ) -> LogShard:
+        """The same file with the episodes that go on from the file before and in the next one.
+
+        ``length`` steps of the first episode were in files before; episodes without names are numbers from
+        ``first_id`` on; discrete observations are one of ``n_observations``.
+        """
+        if before is None and after is None:
+            log = replace(self._log, n_observations=n_observations)
+            if self.border is not None and not self.border.named:
+                log = replace(log, ids=list(range(first_id, first_id + log.n_episodes)))
+            return replace(self, log=log)
+        options: dict[str, Any] = {"continues": before is not None, "begins": before is None, "before": length}
+        options |= {"first_id": first_id}
+        if n_observations is not None and "n_observations" not in self.file.options:
+            options |= {"n_observations": n_observations}
+        read = self.file.read(more=after is not None, **options)
+        log = read._log
+        if after is not None:
+            final, has_final = log.final.copy(), log.has_final.copy()
+            final[-1], has_final[-1] = after.observation, True
+            truncated = log.truncated.copy()
+            truncated[-1] = False
+            log = replace(log, final=final, has_final=has_final, truncated=truncated, goes_on=True)
+        return replace(read, log=log)
+
+    def n_starts(self) -> int:
+        """Rows in which an episode begins."""
+        return int(self._log.start_rows.size)
+
+    def last_length(self) -> int:
+        """Steps of the last episode in this file."""
+        return int(self._log.episodes[-1] - self._log.episodes[-2])
+
+    def sample(self, share: float) -> Log:
+        """The episodes whose name has a hash below a share of all hashes; all of them for a share of 1."""
+        log = self._log
+        if share >= 1.0:
+            return log
+        salt = "" if self.border is not None and self.border.named else self.file.path
+        return log.select(np.flatnonzero(_hashes(log.ids, salt) < np.uint64(share * 2.0**64)))
+
+    def encoded(self, values: ValueFunction, target: Target | None, with_ratios: bool, lambda_: float) -> Shard:
+        """Its samples, in the features of a value function."""
+        log = self._log
+        rhos: FloatArray | None = None
+        if with_ratios:
+            assert target is not None
+            assert log.probabilities is not None
+            rhos = ratios_of(log, target, log.probabilities)
+        pieces = values.pieces(log, target=target, rhos=rhos)
+        return Shard.of(pieces, values.model.n_features, lambda_)
+
+    def start_features(self, values: ValueFunction, target: Target | None, which: str) -> tuple[Any, FloatArray, int]:
+        """Sums of the features of its start states, or of all its states: ids, sums, and of how many states."""
+        log = self._log
+        rows = log.start_rows if which == "first" else np.arange(len(log))
+        if not rows.size:
+            return np.zeros(0, dtype=np.int64), np.zeros(0), 0
+        policy = None if values.kind == "states" or target is None else target.function
+        X = sp.csc_array(values.encode(log.observations[rows], policy=policy))
+        sums = np.asarray(X.sum(axis=0)).ravel()
+        ids = np.flatnonzero(sums)
+        return ids, sums[ids], rows.size
+
+
+def _hashes(names: list[Any], salt: str = "") -> UInt64Array:
+    """A stable hash of each episode's name."""
+    return _numbers(f"{salt}:{plain(name)!r}".encode() for name in names)
+
+
+def _contents(log: Log) -> UInt64Array:
+    """A hash of each episode's name, observations and rewards."""
+    parts = zip(log.ids, log.episodes[:-1], log.episodes[1:], strict=True)
+    return _numbers(
+        repr(plain(name)).encode() + log.observations[a:b].tobytes() + log.rewards[a:b].tobytes()
+        for name, a, b in parts
+    )
+
+
+def _numbers(texts: Iterable[bytes]) -> UInt64Array:
+    digests = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)

@@ -1,0 +1,153 @@
+"""A log in files against the same log in one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tlstd
+from tlstd.cluster.evaluate import evaluate_files
+from tlstd.errors import InvalidInputError, StateError
+from tlstd.evaluation.value_function import ValueFunction
+
+
+def walk(n_episodes: int = 120, seed: int = 0) -> pl.DataFrame:
+    """A walk of two numbers with noise; episodes of different length, some cut off; actions with probabilities."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for episode in range(n_episodes):
+        x, y = rng.uniform(-1.0, 1.0, 2)
+        for step in range(int(rng.integers(3, 25))):
+            action = int(rng.random() < 0.5)
+            after = 0.8 * x + (0.3 if action else -0.3) + 0.1 * rng.standard_normal()
+            rows.append((f"e{episode}", step, x, y, action, 0.5, x - 0.1 * y, False))
+            x, y = after, 0.9 * y + 0.1 * rng.standard_normal()
+        rows[-1] = (*rows[-1][:-1], episode % 4 != 0)
+    names = ["episode", "step", "obs_0", "obs_1", "action", "probability", "reward", "terminated"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+LOG = walk()
+
+
+def in_files(log: pl.DataFrame, folder: Path, n_files: int) -> str:
+    """Written to files of about as many rows, wherever episodes are; the pattern of their names."""
+    ends = np.linspace(0, log.height, n_files + 1).astype(int)
+    for i, (a, b) in enumerate(pairwise(ends)):
+        log[a:b].write_parquet(folder / f"part-{i}.parquet")
+    return str(folder / "*.parquet")
+
+
+def mostly_right(states: np.ndarray) -> np.ndarray:
+    """The other action nine times in ten."""
+    return np.tile([0.1, 0.9], (len(states), 1))
+
+
+FEW = ("KrylovLSTD", "LSTDQ")
+
+
+@pytest.mark.parametrize(
+    ("n_files", "how"),
+    [
+        (1, "logged policy"),
+        (2, "ratios"),
+        (7, "no probabilities"),
+        (7, "logged policy"),
+        (64, "ratios"),
+        (64, "no probabilities"),
+    ],
+)
+def test_as_on_one_machine(n_files: int, how: str, tmp_path: Path) -> None:
+    """The answer, the values of all states and what was chosen; episodes go on from file to file."""
+    log = LOG if how != "no probabilities" else LOG.drop("probability")
+    policy = None if how == "logged policy" else mostly_right
+    rows = None if n_files == 1 else FEW
+    whole = tlstd.evaluate(log, gamma=0.9, policy=policy, estimators=rows)
+    found = evaluate_files(in_files(log, tmp_path, n_files), gamma=0.9, policy=policy, estimators=rows)
+    assert [row.name for row in found.rows] == [row.name for row in whole.rows]
+    assert found.rows[0].note == whole.rows[0].note
+    assert abs(found.value - whole.value) < 1e-10 * max(1.0, abs(whole.value))
+    states = log.select("obs_0", "obs_1").to_numpy()
+    np.testing.assert_allclose(found.predict(states), whole.predict(states), atol=1e-9)
+    if n_files > 1:
+        assert any("in the next one: joined" in note for note in found.notes)
+    found.save(tmp_path / "values")
+    saved = ValueFunction.load(tmp_path / "values")
+    again = saved.predict(states) if policy is None or how == "ratios" else saved.predict(states, policy=policy)
+    assert (again == found.predict(states)).all()
+
+
+def test_without_names(tmp_path: Path) -> None:
+    """An episode ends where a flag says so, in whatever file."""
+    log = LOG.drop("episode", "step")
+    whole = tlstd.evaluate(log, gamma=0.9, estimators=FEW)
+    found = evaluate_files(in_files(log, tmp_path, 5), gamma=0.9, estimators=FEW)
+    assert abs(found.value - whole.value) < 1e-10
+
+
+def test_a_stream_without_ends(tmp_path: Path) -> None:
+    """One episode through all files: the trace goes with it, and all states are asked for."""
+    rng = np.random.default_rng(1)
+    x = np.cumsum(rng.standard_normal(3_000)) % 7.0
+    log = pl.DataFrame({"episode": 0, "step": np.arange(3_000), "obs": x, "reward": np.sin(x)})
+    whole = tlstd.evaluate(log, gamma=0.9, estimators=FEW)
+    found = evaluate_files(in_files(log, tmp_path, 6), gamma=0.9, estimators=FEW)
+    assert found.rows[0].values.keys() == {"all states", "first state"}
+    for name, value in whole.rows[0].values.items():
+        assert abs(found.rows[0].values[name] - value) < 1e-9
+    without = evaluate_files([str(tmp_path / f"part-{i}.parquet") for i in (0, 2, 4)], gamma=0.9, estimators=FEW)
+    assert abs(without.value - whole.value) > 1e-6
+
+
+def damage(folder: Path, kind: str) -> str:
+    """Spoil one of the files."""
+    path = folder / "part-3.parquet"
+    if kind == "cut off":
+        path.write_bytes(path.read_bytes()[:-40])
+    elif kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "other columns":
+        pl.read_parquet(path).drop("reward").write_parquet(path)
+    elif kind == "other shapes":
+        pl.read_parquet(path).with_columns(obs_2=0.0).write_parquet(path)
+    else:
+        path.write_bytes((folder / "part-1.parquet").read_bytes())
+    return path.name
+
+
+@pytest.mark.parametrize("kind", ["cut off", "empty", "other columns", "other shapes", "copy"])
+def test_files_that_cannot_be_used(kind: str, tmp_path: Path) -> None:
+    """Named; left out if that was asked for."""
+    pattern = in_files(LOG, tmp_path, 6)
+    name = damage(tmp_path, kind)
+    with pytest.raises(InvalidInputError, match=name):
+        evaluate_files(pattern, gamma=0.9, estimators=FEW)
+    found = evaluate_files(pattern, gamma=0.9, on_error="skip", estimators=FEW)
+    assert any(note.startswith("Left out") and name in note for note in found.notes)
+    others = [str(tmp_path / f"part-{i}.parquet") for i in range(6) if i != 3]
+    assert found.value == evaluate_files(others, gamma=0.9, estimators=FEW).value
+
+
+def test_checkpoint(tmp_path: Path) -> None:
+    """What was computed is not computed again; another question is refused."""
+    pattern, folder = in_files(LOG, tmp_path, 3), tmp_path / "rounds"
+    said: list[str] = []
+
+    def stop(text: str, share: float) -> None:
+        said.append(text)
+        if text.startswith("round 3"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate_files(pattern, gamma=0.9, checkpoint=folder, report=stop, estimators=FEW)
+    kept = {path.name: path.stat().st_mtime_ns for path in folder.glob("round-*")}
+    assert len(kept) == 2
+    found = evaluate_files(pattern, gamma=0.9, checkpoint=folder, estimators=FEW)
+    assert found.value == evaluate_files(pattern, gamma=0.9, estimators=FEW).value
+    assert all((folder / name).stat().st_mtime_ns == when for name, when in kept.items())
+    with pytest.raises(StateError, match="another question"):
+        evaluate_files(pattern, gamma=0.8, checkpoint=folder)
