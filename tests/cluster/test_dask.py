@@ -6,13 +6,16 @@ import os
 import signal
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.cluster.test_evaluate import LOG, in_files, mostly_right
 from tests.cluster.test_operator import WHOLE, N, cut
 from tlstd.cluster.crews import InProcess, OnDask
+from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.shard import Shard
 
@@ -57,3 +60,23 @@ def test_killed_worker(client: Any) -> None:
     V = np.ones((operator.n, 2))
     here = ShardedOperator(InProcess([made() for made in loads]))
     assert (operator.matvec(V) == here.matvec(V)).all()
+
+
+def kill_when_solving(client: Any, said: list[str], text: str, share: float) -> None:
+    """Kill a worker in some of the rounds."""
+    said.append(text)
+    if text.startswith("round") and len([each for each in said if each.startswith("round")]) in (1, 3):
+        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+
+def test_files_on_workers_that_die(client: Any, tmp_path: Path) -> None:
+    """The same bits as in one process, with another policy, and with workers that are killed on the way."""
+    pattern = in_files(LOG, tmp_path, 5)
+    options: dict[str, Any] = {"gamma": 0.9, "policy": mostly_right, "estimators": ("KrylovLSTD",)}
+    said: list[str] = []
+    there = evaluate_files(pattern, client=client, report=partial(kill_when_solving, client, said), **options)
+    here = evaluate_files(pattern, **options)
+    states = LOG.select("obs_0", "obs_1").to_numpy()
+    assert there.value == here.value
+    assert (there.predict(states) == here.predict(states)).all()
+    assert "read 5 of 5 files" in said
