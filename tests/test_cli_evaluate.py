@@ -86,6 +86,19 @@ def test_another_policy_saved_and_asked(folder: Path) -> None:
     assert run("predict", "values", "states.npy").exit_code == 0
 
 
+def test_the_page_and_the_model(folder: Path) -> None:
+    """A name that ends with .html is the page; both may be asked for at once."""
+    result = run("evaluate", "steps.parquet", "--gamma", "0.9", "--out", "page.html", "--out", "values")
+    assert result.exit_code == 0, result.output
+    assert "Trust: " in result.stdout
+    assert "95% interval: " in result.stdout
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "steps.parquet" in page
+    assert run("predict", "values", "-", input="4\n").exit_code == 0
+    assert sorted(os.listdir(folder)) == ["my_policy.py", "page.html", "steps.parquet", "values"]
+
+
 def test_columns_by_name_and_start(folder: Path) -> None:
     table().rename({"obs": "where", "reward": "gain"}).write_csv(folder / "other.csv")
     maps = ("--map", "observation=where", "--map", "reward=gain")

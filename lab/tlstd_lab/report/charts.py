@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.page.markup import Html, element, join
 from tlstd.types import FloatArray
 from tlstd_lab.chart import Axis, Chart, Point, Rule, Series
 from tlstd_lab.report.colours import Palette
-from tlstd_lab.report.markup import Html, element, join
 
 WIDTH, HEIGHT = 480, 320
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 10, 48

@@ -13,13 +13,13 @@ from typing import Any
 
 import tlstd
 from tlstd.errors import InvalidParameterError
+from tlstd.page.markup import Html, data_block, element, join
 from tlstd_lab.chart import Chart
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict
 from tlstd_lab.panel import Scale
 from tlstd_lab.questions import PARTS, panel
 from tlstd_lab.report import charts, explorer, settings
 from tlstd_lab.report.colours import Palette
-from tlstd_lab.report.markup import Html, data_block, element, join
 from tlstd_lab.report.sources import Shown, Sources, blaming_runs, gather
 
 TITLE = "Incremental truncated LSTD: what was measured"

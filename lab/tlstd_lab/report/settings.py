@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from tlstd_lab.report.markup import Html, element, join
+from tlstd.page.markup import Html, element, join
 from tlstd_lab.report.sources import Shown
 from tlstd_lab.spec import RunSpec
 

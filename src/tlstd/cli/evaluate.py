@@ -42,7 +42,12 @@ def command(
     all_: Annotated[bool, typer.Option("--all", help="Leave no estimator out that takes long.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Save the values for tlstd predict and tlstd inspect.")
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where to save the values for tlstd predict and tlstd inspect; if the name ends with .html, the page "
+            "with the answer and why to trust it. Repeat for both.",
+        ),
     ] = None,
 ) -> None:
     """Evaluate a policy from a log of steps: the value of its start states, by several estimators side by side."""
@@ -51,10 +56,11 @@ def command(
     from tlstd.errors import TlstdError
     from tlstd.evaluation import evaluate
     from tlstd.logs import Log
+    from tlstd.page import write_page
 
     try:
-        if out is not None:
-            replaceable(out)  # before minutes of work, not after
+        for path in out or []:
+            replaceable(path)  # before minutes of work, not after
         target = None if policy is None else as_policy(policy)
         with progress() as report:
             report("reading", 0.0)
@@ -69,11 +75,16 @@ def command(
                 all=all_,
                 report=report,
             )
-        if out is not None:
-            found.save(out)
+            report("how far to trust it", 0.95)
+            shown = found.to_json() if json_ else "\n".join(printable(line) for line in str(found).splitlines())
+        for path in out or []:
+            if path.suffix.lower() in (".html", ".htm"):
+                write_page(found, path)
+            else:
+                found.save(path)
     except (TlstdError, OSError) as error:
         fail(error)
-    typer.echo(found.to_json() if json_ else "\n".join(printable(line) for line in str(found).splitlines()))
+    typer.echo(shown)
 
 
 def _columns(pairs: list[str]) -> dict[str, Any] | None:

@@ -19,8 +19,10 @@ from tlstd.evaluation.returns import Returns, Score, returns, score
 from tlstd.evaluation.true_values import Estimate, rollout_values, true_values
 from tlstd.evaluation.trust import Check, Trust
 from tlstd.evaluation.value_function import ValueFunction
+from tlstd.evaluation.views import Along, Map, Views
 
 __all__ = [
+    "Along",
     "Asked",
     "Check",
     "Choice",
@@ -29,6 +31,7 @@ __all__ = [
     "Fitted",
     "Influence",
     "Interval",
+    "Map",
     "Returns",
     "Row",
     "Score",
@@ -36,6 +39,7 @@ __all__ = [
     "Target",
     "Trust",
     "ValueFunction",
+    "Views",
     "choose",
     "difference",
     "difference_interval",

@@ -18,6 +18,7 @@ from tlstd.evaluation.influence import Influence
 from tlstd.evaluation.intervals import Interval, difference_interval
 from tlstd.evaluation.trust import Trust, assess
 from tlstd.evaluation.value_function import ValueFunction
+from tlstd.evaluation.views import Views, views
 from tlstd.types import FloatArray
 
 SCHEMA = 2
@@ -65,6 +66,28 @@ class Evaluation:
     def trust(self) -> Trust | None:
         """How far to trust the value (``docs/trust.md``); computed when first asked for, None without ``fitted``."""
         return None if self.fitted is None else assess(self.fitted)
+
+    @cached_property
+    def views(self) -> Views | None:
+        """Values along some episodes and over pairs of columns; computed when first asked for."""
+        return None if self.fitted is None else views(self.fitted)
+
+    @cached_property
+    def interval_or_none(self) -> Interval | None:
+        """The 95% interval of the value; None where the log is too small for one, or not known."""
+        return self._interval("auto")
+
+    @cached_property
+    def returns_interval_or_none(self) -> Interval | None:
+        """That of the mean return of the start states, on-policy."""
+        return self._interval("returns")
+
+    def _interval(self, kind: str) -> Interval | None:
+        try:
+            found = self.interval(kind=kind)
+        except InvalidInputError:
+            return None
+        return found if np.isfinite(found.half_width) else None
 
     @property
     def table(self) -> str:
@@ -142,11 +165,13 @@ class Evaluation:
         whole = {
             "schema": SCHEMA,
             "value": _finite({"": self.value})[""],
+            "interval": None if self.interval_or_none is None else self.interval_or_none.to_dict(),
             "gamma": self.gamma,
             "source": self.source,
             "features": repr(self.model.features),
             "estimators": rows,
             "trust": None if self.trust is None else self.trust.to_dict(),
+            "views": None if self.views is None else self.views.to_dict(),
             "notes": list(self.notes),
         }
         return json.dumps(whole, allow_nan=False, ensure_ascii=False)
@@ -156,8 +181,14 @@ class Evaluation:
         self.model.save(path)
 
     def __str__(self) -> str:
-        trust = [] if self.trust is None else [str(self.trust), ""]
-        return "\n".join([self.table, "", *trust, *self.notes])
+        interval, trust = self.interval_or_none, self.trust
+        lines = [self.table, ""]
+        if interval is not None:
+            ends = f"{interval.low:.4g} to {interval.high:.4g}"
+            lines += [f"{interval.level:.0%} interval: {ends}. It covers {interval.covers}.", ""]
+        if trust is not None:
+            lines += [str(trust), ""]
+        return "\n".join([*lines, *self.notes])
 
 
 def difference(a: Evaluation, b: Evaluation, *, states: ArrayLike | None = None, level: float = 0.95) -> Interval:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from itertools import pairwise
@@ -27,55 +26,10 @@ from tlstd_lab.report.charts import above, across, number, spread
 from tlstd_lab.report.page import render
 from tlstd_lab.report.sources import gather
 
+from tests.browser import CONTRAST, HARMLESS, Look
 from tests.lab.report.pages import NASTY, PANELS, sources
 
 WIDTHS = (380, 820, 1400)
-HARMLESS = ("chrome://", "data:", "about:", "devtools://")
-"""Beginnings of addresses that are the browser's own."""
-
-
-class Look:
-    """The page in the browser."""
-
-    def __init__(self, chrome: Chrome, page: Path) -> None:
-        self.chrome, self.page = chrome, page
-
-    def open(self, fragment: str = "", *, width: int = 1400, theme: str = "light") -> None:
-        self.chrome.get("about:blank")
-        self.media(width=width, theme=theme)
-        self.chrome.get(f"{self.page.as_uri()}{fragment}")
-
-    def media(self, *, width: int = 1400, theme: str = "light", kind: str = "") -> None:
-        size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-        self.chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        features = [("prefers-color-scheme", theme), ("prefers-reduced-motion", "reduce")]
-        wanted = {"media": kind, "features": [{"name": name, "value": value} for name, value in features]}
-        self.chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
-
-    def one(self, selector: str) -> WebElement:
-        return self.chrome.find_element(By.CSS_SELECTOR, selector)
-
-    def all(self, selector: str) -> list[WebElement]:
-        return self.chrome.find_elements(By.CSS_SELECTOR, selector)
-
-    def run(self, script: str, *arguments: object) -> Any:
-        return self.chrome.execute_script(script, *arguments)
-
-    def show(self, element: WebElement) -> None:
-        self.run("arguments[0].scrollIntoView({block: 'center'})", element)
-
-    def console(self) -> list[dict[str, Any]]:
-        """What the page has logged since this was asked for last."""
-        return self._log("browser")
-
-    def requests(self) -> list[str]:
-        """Addresses that the page has asked for since this was asked for last."""
-        messages = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
-        return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-
-    def _log(self, kind: str) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self.chrome.get_log(kind)  # type: ignore[no-untyped-call]
-        return entries
 
 
 @pytest.fixture(scope="module")
@@ -453,35 +407,6 @@ def test_the_policy_stops_what_would_load_or_run(looking: Look) -> None:
 
 
 # --- looks ----------------------------------------------------------------------------------------------------------
-
-CONTRAST = """
-const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
-const linear = (c) => (c <= 10.31475 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
-const luminance = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
-const ground = (element) => {
-  for (let e = element; e; e = e.parentElement) {
-    const colour = parse(getComputedStyle(e).backgroundColor);
-    if (colour.length === 3 || colour[3] === 1) return colour;
-  }
-  return [255, 255, 255];
-};
-const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-const poor = [];
-let n = 0;
-while (walker.nextNode()) {
-  const element = walker.currentNode.parentElement;
-  if (!walker.currentNode.data.trim() || !element.checkVisibility({ visibilityProperty: true })) continue;
-  if (["SCRIPT", "STYLE", "title", "OPTION"].includes(element.tagName)) continue;
-  const style = getComputedStyle(element);
-  const colour = parse(element.ownerSVGElement ? style.fill : style.color);
-  const [low, high] = [luminance(colour), luminance(ground(element))].sort((a, b) => a - b);
-  n += 1;
-  const ratio = (high + 0.05) / (low + 0.05);
-  const disabled = element.previousElementSibling && element.previousElementSibling.disabled;
-  if (ratio < 4.5 && !disabled) poor.push([element.tagName, walker.currentNode.data.slice(0, 40), ratio]);
-}
-return [n, poor];
-"""
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

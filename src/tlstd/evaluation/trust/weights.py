@@ -72,9 +72,8 @@ def influence(evidence: Evidence) -> Check:
         for name, moved in found.most_influential(min(LISTED, max(1, c.size)))
     ]
     data: dict[str, Any] = {"episodes": listed, "standard_error": found.standard_error}
-    sentence = (
-        f"The most influential episode, {listed[0]['episode']}, has {percent(share)} of the variance of the answer"
-    )
+    word = "episode" if whole else "block, of episode"
+    sentence = f"The most influential {word} {listed[0]['episode']} has {percent(share)} of the answer's variance"
     if state != "green" and whole:
         data |= {"with": evidence.value_of_sample(), "without": evidence.value_of_sample(int(squares.argmax()))}
         sentence += f"; without it the answer is {data['without']:.4g} and not {data['with']:.4g}"

@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import Any
 
-EMPTY = frozenset({"circle", "input", "line", "path", "rect"})
+EMPTY = frozenset({"circle", "input", "line", "path", "rect", "stop"})
 """Elements without content; within SVG they must be closed."""
 
 

@@ -1,0 +1,383 @@
+"""Parts of the page, one function each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tlstd.evaluation.evaluation import Evaluation
+from tlstd.evaluation.trust import Check
+from tlstd.page import charts
+from tlstd.page.charts import Bar
+from tlstd.page.markup import Html, element, join
+from tlstd.page.numbers import number, rounded, signed
+
+VERDICTS = {
+    "green": "No check found a reason to doubt this number",
+    "amber": "Use this number with care",
+    "red": "Do not rely on this number yet",
+    "unchecked": "This number was not checked",
+}
+SHAPES = {
+    "green": ("M12 1a11 11 0 1 0 0 22a11 11 0 0 0 0-22z", "M7 12.5l3.4 3.4L17 9"),
+    "amber": ("M12 1.5L23.5 22H.5z", "M12 9v6M12 18.4v.2"),
+    "red": ("M7 1h10l6 6v10l-6 6H7l-6-6V7z", "M8 8l8 8M16 8l-8 8"),
+    "unchecked": ("M12 3a9 9 0 1 0 0 18a9 9 0 0 0 0-18z", "M8 12h8"),
+}
+"""A disc, a triangle, an octagon: told apart without colours."""
+
+
+class Section(NamedTuple):
+    """A part of the page below the answer."""
+
+    name: str
+    short: str
+    title: str
+    content: list[Html]
+
+
+class Numbering:
+    """Numbers of figures and tables, in order."""
+
+    def __init__(self) -> None:
+        self.figures = self.tables = 0
+
+    def figure(self, chart: Html, title: str, see: str, *more: object, class_: str = "single") -> Html:
+        """A numbered figure with a caption that says what to see."""
+        self.figures += 1
+        name = element("strong", f"Figure {self.figures}. {title}.")
+        caption = element("figcaption", name, " ", see)
+        return element("figure", chart, *more, caption, id=f"figure-{self.figures}", class_=class_)
+
+    def table(self, title: str, head: Sequence[tuple[str, bool]], rows: Sequence[Sequence[object]]) -> Html:
+        """A numbered table; ``head`` says which columns are numbers, and the first row is the answer's."""
+        self.tables += 1
+        caption = element("caption", f"Table {self.tables}. {title}")
+        top = element(
+            "tr", *(element("th", n, scope="col", class_="number" if is_number else None) for n, is_number in head)
+        )
+        made = []
+        for row in rows:
+            cells: list[Html] = [element("th", row[0], scope="row")]
+            for (_, is_number), cell in zip(head[1:], row[1:], strict=True):
+                cells.append(element("td", cell, class_="number" if is_number else None))
+            made.append(element("tr", *cells))
+        table = element("table", caption, element("thead", top), element("tbody", *made))
+        return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=f"Table {self.tables}")
+
+
+def symbol(state: str) -> Html:
+    """The light as a shape."""
+    shape, mark = SHAPES[state]
+    parts = element("path", d=shape, class_="shape"), element("path", d=mark, class_="mark")
+    return element("svg", *parts, class_="symbol", viewBox="0 0 24 24", aria_hidden="true")
+
+
+# --- the answer -----------------------------------------------------------------------------------------------------
+
+
+def headline(evaluation: Evaluation) -> str:
+    """The value as it is shown."""
+    interval = evaluation.interval_or_none
+    return number(evaluation.value) if interval is None else rounded(evaluation.value, interval.half_width)
+
+
+def answer(evaluation: Evaluation) -> Html:
+    """What the policy is worth, how sure that is, and the light."""
+    interval, trust = evaluation.interval_or_none, evaluation.trust
+    about: object = ""
+    says = [element("p", _what(evaluation), class_="says")]
+    if interval is not None and np.isfinite(interval.half_width):
+        if evaluation.value in interval:
+            about = join(" ", element("span", f"± {number(interval.half_width, 2)}", class_="about"))
+        low, high = (rounded(end, interval.half_width) for end in (interval.low, interval.high))
+        says.append(
+            element(
+                "p", element("strong", f"{interval.level:.0%} interval: {low} to {high}."), f" {_covers(evaluation)}"
+            )
+        )
+    big = element("p", headline(evaluation), about, class_="value")
+    left = element("div", element("h1", "What the policy is worth"), big, *says)
+    return element(
+        "section",
+        element("div", left, _light(trust), class_="answer"),
+        _facts(evaluation),
+        id="answer",
+        aria_label="The answer",
+    )
+
+
+def _what(evaluation: Evaluation) -> str:
+    name = next(iter(evaluation.rows[0].values), "start states")
+    who = "the policy that acted" if evaluation.policy is None else "another policy than the one that acted"
+    fitted = evaluation.fitted
+    count = f" {len(fitted.starts[name].observations):,}" if fitted is not None and name in fitted.starts else ""
+    return f"Mean discounted reward from the{count} {name} on, of {who} (γ = {evaluation.gamma:g})."
+
+
+def _covers(evaluation: Evaluation) -> str:
+    interval = evaluation.interval_or_none
+    assert interval is not None
+    words = f"It covers {interval.covers}."
+    if evaluation.value not in interval:
+        words += (
+            f" Its middle, {number(interval.value)}, is hardly regularised; the value above is, and lies outside of it."
+        )
+    return words
+
+
+def _light(trust: Any) -> Html:
+    state = "unchecked" if trust is None else trust.light
+    head = element("h2", symbol(state), element("span", VERDICTS[state]))
+    if trust is None:
+        return element("div", head, class_="light unchecked")
+    shown = [check for check in trust.ordered if check.state == state] if state != "green" else []
+    reasons: object = element("ul", *(element("li", signed(check.sentence)) for check in shown)) if shown else ""
+    others = sum(check.state == "amber" for check in trust.checks) if state == "red" else 0
+    n = sum(check.state != "unchecked" for check in trust.checks)
+    rest = (
+        f"{n} checks were made" + (f"; {others} more {'is' if others == 1 else 'are'} amber" if others else "") + ": "
+    )
+    more = element("p", rest, element("a", "all of them", href="#checks"), ".")
+    return element("div", head, reasons, more, class_=f"light {state}", role="group", aria_label=f"Trust: {state}")
+
+
+def _facts(evaluation: Evaluation) -> Html:
+    facts: list[tuple[str, object]] = [("Log", evaluation.source)]
+    if evaluation.fitted is not None:
+        log = evaluation.fitted.log
+        ended = int(log.terminated.sum())
+        facts.append(("Size", f"{len(log):,} steps in {log.n_episodes:,} episodes, of which {ended:,} ended"))
+    facts.append(("Estimator", f"{evaluation.rows[0].name}, {evaluation.rows[0].note}"))
+    facts.append(("Features", repr(evaluation.model.features)))
+    return element("dl", *(element("div", element("dt", n), element("dd", w)) for n, w in facts), class_="facts")
+
+
+# --- the checks -----------------------------------------------------------------------------------------------------
+
+
+def checks(evaluation: Evaluation, numbers: Numbering) -> Section | None:
+    """All checks, the worst first."""
+    trust = evaluation.trust
+    if trust is None:
+        return None
+    made = element("ul", *(_check(check) for check in trust.ordered), class_="checks")
+    intro = (
+        "Each check has a measured number, two thresholds and a reason for them. The light above is the worst of them."
+    )
+    return Section(
+        "checks",
+        "Checks",
+        "Why to trust it, or not",
+        [element("p", intro), made, element("p", trust.note, class_="small")],
+    )
+
+
+def _check(check: Check) -> Html:
+    state = element("span", symbol(check.state), check.state, class_=f"state {check.state}")
+    head = element("div", element("h3", check.title), state, class_="head")
+    parts = [head, element("p", signed(check.sentence))]
+    if check.value is not None:
+        thresholds = element("p", f"Amber: {check.amber}. Red: {check.red}.")
+        measured = element("p", f"Measured: {number(check.value, 3)}, the {check.measured}.")
+        why = element("p", check.reason)
+        parts.append(element("details", element("summary", "Number, thresholds, reason"), measured, thresholds, why))
+    return element("li", *parts, class_=f"check {check.state}", id=f"check-{check.name}")
+
+
+# --- estimators -----------------------------------------------------------------------------------------------------
+
+
+def estimators(evaluation: Evaluation, numbers: Numbering) -> Section | None:
+    """The table of estimators, and its first column as a figure."""
+    sets = list(evaluation.rows[0].values)
+    intervals = {
+        evaluation.rows[0].name: evaluation.interval_or_none,
+        "Monte Carlo": evaluation.returns_interval_or_none,
+    }
+    bars = []
+    for i, row in enumerate(evaluation.rows):
+        found = intervals.get(row.name)
+        low, high = (None, None) if found is None else (found.low, found.high)
+        bars.append(Bar(row.name, row.value, low, high, strong=i == 0))
+    see = "The first one is the answer, with its interval. Estimators that rest on different assumptions should agree."
+    if evaluation.policy is not None:
+        see += " Importance sampling is noisy: its rows may be far off without anything being wrong."
+    chart = charts.listed(bars, "Values by estimator", "value")
+    head = [("estimator", False), *((name, True) for name in sets), ("seconds", True), ("settings", False)]
+    rows = [
+        [row.name, *(number(row.values.get(s)) for s in sets), f"{row.seconds:.2f}", row.note]
+        for row in evaluation.rows
+    ]
+    figure = numbers.figure(chart, "Estimators side by side", see, class_="")
+    table = numbers.table("Values of each estimator, and what it took", head, rows)
+    return Section(
+        "estimators", "Estimators", "Estimators side by side", [element("div", figure, table, class_="pair")]
+    )
+
+
+# --- calibration ----------------------------------------------------------------------------------------------------
+
+
+def calibration(evaluation: Evaluation, numbers: Numbering) -> Section | None:
+    """Predicted against realised returns."""
+    check = _of(evaluation, "calibration")
+    if check is None or not check.data.get("parts"):
+        return None
+    chart = charts.calibration(check.data["parts"], "Predicted values and what came")
+    see = (
+        "Each dot is a tenth of the logged states, in the order of their predicted values; the bar is ± 2 standard "
+        "errors over episodes. On the dashed line what was predicted came. Predictions are of episodes that the model "
+        "had not seen."
+    )
+    if evaluation.policy is not None:
+        see += " They are about the policy that acted, whose returns are in the log."
+    figure = numbers.figure(chart, "Predicted and realised", see, class_="")
+    words = [element("p", signed(check.sentence)), element("p", check.reason, class_="small")]
+    content = [element("div", figure, element("div", *words, class_="beside"), class_="pair")]
+    return Section("calibration", "Calibration", "Do predictions come true?", content)
+
+
+def _of(evaluation: Evaluation, name: str) -> Check | None:
+    if evaluation.trust is None:
+        return None
+    check = evaluation.trust[name]
+    return None if check.state == "unchecked" else check
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+
+def episodes(evaluation: Evaluation, numbers: Numbering) -> Section | None:
+    """Values along some episodes."""
+    views = evaluation.views
+    if views is None or not views.episodes:
+        return None
+    figures = []
+    for one in views.episodes:
+        title = f"Values along episode {one.episode}"
+        see = f"{one.length:,} steps."
+        if one.returns is not None:
+            see += " Values should run through the middle of what came, over many episodes."
+        figures.append(numbers.figure(charts.along(one, title), title, see, class_=""))
+    keys = [_key("strong", "value by the model")]
+    if any(one.returns is not None for one in views.episodes):
+        keys.append(_key("second", "what came from there on, discounted"))
+    intro = element(
+        "p", "A short, a usual and a long episode of the log." if len(figures) == 3 else "Episodes of the log."
+    )
+    content = [intro, element("ul", *keys, class_="keys"), element("div", *figures, class_="many")]
+    return Section("episodes", "Episodes", "Values along episodes", content)
+
+
+def _key(kind: str, words: str) -> Html:
+    return element("li", element("span", class_=f"key {kind}", aria_hidden="true"), element("span", words))
+
+
+def maps(evaluation: Evaluation, numbers: Numbering) -> Section | None:
+    """Heat maps of pairs of columns, or the values of discrete states."""
+    views = evaluation.views
+    if views is None or not (views.maps or views.states):
+        return None
+    if views.states:
+        rows = [[str(s), f"{n:,}", number(v)] for s, n, v in views.states]
+        title = (
+            "Values of the states that were visited most"
+            if len(rows) >= 40
+            else "Values of the states that were visited"
+        )
+        table = numbers.table(title, [("state", False), ("visits", True), ("value", True)], rows)
+        return Section("maps", "States", "Values of states", [element("div", table, class_="single")])
+    known = np.concatenate([one.values[np.isfinite(one.values)] for one in views.maps])
+    low, high = (float(q) for q in np.quantile(known, [0.02, 0.98])) if known.size else (0.0, 1.0)
+    figures = []
+    for one in views.maps:
+        title = f"Value over {one.columns[0]} and {one.columns[1]}"
+        see = f"{one.share:.0%} of the variation of values lies between these cells. Empty: nothing was logged there."
+        figures.append(numbers.figure(charts.heat(one, low, high, title), title, see, class_=""))
+    intro = (
+        "Mean value of the logged states in each cell, for the pairs of columns over which values vary most. Point at "
+        "a cell for its numbers. All have the same colours:"
+    )
+    legend = element("div", charts.legend(low, high), class_="legend")
+    return Section(
+        "maps",
+        "Maps",
+        "Values over pairs of columns",
+        [element("p", intro), legend, element("div", *figures, class_="many")],
+    )
+
+
+# --- influence and sensitivity --------------------------------------------------------------------------------------
+
+
+def influence(evaluation: Evaluation, numbers: Numbering) -> Section | None:
+    """The episodes that the answer depends on most."""
+    check = _of(evaluation, "influence")
+    if check is None or not check.data.get("episodes"):
+        return None
+    listed = check.data["episodes"]
+    entries = [(f"episode {one['episode']}", one["share"], f"{one['share']:.1%}") for one in listed]
+    chart = charts.shares(entries, "The most influential episodes", "share of the variance of the answer")
+    see = "If one bar is long, one episode decides. The numbers are the log's names of the episodes."
+    rows = [[one["episode"], number(one["moves_the_value_by"], 3), f"{one['share']:.1%}"] for one in listed]
+    head = [("episode", False), ("moves the value by", True), ("share of variance", True)]
+    figure = numbers.figure(chart, "The most influential episodes", see, class_="")
+    table = numbers.table("What they move the value by", head, rows)
+    content = [element("p", signed(check.sentence)), element("div", figure, table, class_="pair")]
+    return Section("influence", "Influence", "Which episodes matter", content)
+
+
+def sensitivity(evaluation: Evaluation, numbers: Numbering) -> Section | None:
+    """The answer under other choices."""
+    check = _of(evaluation, "sensitivity")
+    if check is None or not check.data.get("choices"):
+        return None
+    rows = check.data["choices"]
+    bars = [Bar("as chosen", check.data["answer"], strong=True)]
+    bars += [Bar(row["choice"], row["value"], faint=not row["counts"]) for row in rows]
+    interval = evaluation.interval_or_none
+    band = (interval.low, interval.high) if interval is not None and evaluation.policy is None else None
+    chart = charts.listed(bars, "The answer under other choices", "value", band=band)
+    see = (
+        "Filled dots are choices that predict held-out returns as well; hollow ones predict worse, or change the "
+        "question (γ)."
+    )
+    see += " The band is the interval of the answer." if band is not None else ""
+    note = "" if evaluation.policy is None else "About the policy that acted, on which choices can be compared."
+    head = [("choice", False), ("value", True), ("held-out returns", False)]
+    cells = [[row["choice"], number(row["value"]), row["held_out"] or "another question"] for row in rows]
+    table = numbers.table("Values under other choices", head, cells)
+    content = [
+        element("p", f"{signed(check.sentence)} {note}"),
+        element("div", numbers.figure(chart, "Other choices", see, class_=""), table, class_="pair"),
+    ]
+    return Section("sensitivity", "Sensitivity", "What if others had chosen?", content)
+
+
+# --- assumptions ----------------------------------------------------------------------------------------------------
+
+
+def assumed(evaluation: Evaluation, numbers: Numbering) -> Section | None:
+    """What was assumed about the log, and how parameters were chosen."""
+    notes = element("ul", *(element("li", signed(note)) for note in evaluation.notes), class_="notes")
+    return Section(
+        "assumed",
+        "Assumed",
+        "What was assumed",
+        [element("p", "About the log, and for the choice of parameters:"), notes],
+    )
+
+
+SECTIONS: tuple[Callable[[Evaluation, Numbering], Section | None], ...] = (
+    checks,
+    estimators,
+    calibration,
+    episodes,
+    maps,
+    influence,
+    sensitivity,
+    assumed,
+)

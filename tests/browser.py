@@ -1,0 +1,133 @@
+"""A real browser for tests of pages."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+
+REQUIRED = "TLSTD_BROWSER"
+"""Set this variable to "required" where a missing browser is a failure."""
+
+ARGUMENTS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--window-size=1400,1000",
+)
+
+HARMLESS = ("chrome://", "data:", "about:", "devtools://")
+"""Beginnings of addresses that are the browser's own."""
+
+
+@pytest.fixture(scope="session")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """A headless chromium with logs of its console and its requests."""
+    browser, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))
+    if browser is None or driver is None:
+        say = pytest.fail if os.environ.get(REQUIRED) == "required" else pytest.skip
+        say("there is no chromium with chromedriver: install Debian's chromium and chromium-driver")
+    options = ChromeOptions()
+    options.binary_location = browser
+    for argument in (*ARGUMENTS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    try:
+        made = Chrome(options=options, service=Service(driver))
+    except WebDriverException as error:
+        say = pytest.fail if os.environ.get(REQUIRED) == "required" else pytest.skip
+        say(f"chromium does not start: {error.msg}")
+    made.set_script_timeout(20)
+    yield made
+    made.quit()
+
+
+class Look:
+    """The page in the browser."""
+
+    def __init__(self, chrome: Chrome, page: Path) -> None:
+        self.chrome, self.page = chrome, page
+
+    def open(self, fragment: str = "", *, width: int = 1400, theme: str = "light") -> None:
+        self.chrome.get("about:blank")
+        self.media(width=width, theme=theme)
+        self.chrome.get(f"{self.page.as_uri()}{fragment}")
+
+    def media(self, *, width: int = 1400, theme: str = "light", kind: str = "") -> None:
+        size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        self.chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        features = [("prefers-color-scheme", theme), ("prefers-reduced-motion", "reduce")]
+        wanted = {"media": kind, "features": [{"name": name, "value": value} for name, value in features]}
+        self.chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+
+    def one(self, selector: str) -> WebElement:
+        return self.chrome.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector: str) -> list[WebElement]:
+        return self.chrome.find_elements(By.CSS_SELECTOR, selector)
+
+    def run(self, script: str, *arguments: object) -> Any:
+        return self.chrome.execute_script(script, *arguments)
+
+    def show(self, element: WebElement) -> None:
+        self.run("arguments[0].scrollIntoView({block: 'center'})", element)
+
+    def console(self) -> list[dict[str, Any]]:
+        """What the page has logged since this was asked for last."""
+        return self._log("browser")
+
+    def requests(self) -> list[str]:
+        """Addresses that the page has asked for since this was asked for last."""
+        messages = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
+        return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+
+    def _log(self, kind: str) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = self.chrome.get_log(kind)  # type: ignore[no-untyped-call]
+        return entries
+
+
+CONTRAST = """
+const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+const linear = (c) => (c <= 10.31475 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+const luminance = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+const ground = (element) => {
+  for (let e = element; e; e = e.parentElement) {
+    const colour = parse(getComputedStyle(e).backgroundColor);
+    if (colour.length === 3 || colour[3] === 1) return colour;
+  }
+  return [255, 255, 255];
+};
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+const poor = [];
+let n = 0;
+while (walker.nextNode()) {
+  const element = walker.currentNode.parentElement;
+  if (!walker.currentNode.data.trim() || !element.checkVisibility({ visibilityProperty: true })) continue;
+  if (["SCRIPT", "STYLE", "title", "OPTION"].includes(element.tagName)) continue;
+  const style = getComputedStyle(element);
+  const colour = parse(element.ownerSVGElement ? style.fill : style.color);
+  const [low, high] = [luminance(colour), luminance(ground(element))].sort((a, b) => a - b);
+  n += 1;
+  const ratio = (high + 0.05) / (low + 0.05);
+  const disabled = element.previousElementSibling && element.previousElementSibling.disabled;
+  if (ratio < 4.5 && !disabled) poor.push([element.tagName, walker.currentNode.data.slice(0, 40), ratio]);
+}
+return [n, poor];
+"""
+"""Text whose contrast to its ground is below 4.5, and how much text there is; for :meth:`Look.run`."""

@@ -1,0 +1,149 @@
+"""The page in a real browser, on a phone and on a desk, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from selenium.common.exceptions import JavascriptException
+from selenium.webdriver import ActionChains, Chrome, Keys
+
+from tests.browser import CONTRAST, HARMLESS, Look
+from tests.page.conftest import NASTY
+
+WIDTHS = (390, 1280)
+
+
+@pytest.fixture
+def look(chrome: Chrome, page: Path) -> Iterator[Look]:
+    """The page just opened; whatever the test does, nothing is logged and nothing requested."""
+    looking = Look(chrome, page)
+    looking.console()
+    looking.requests()
+    looking.open()
+    yield looking
+    assert looking.console() == []
+    asked = {url.split("#")[0] for url in looking.requests() if not url.startswith(HARMLESS)}
+    assert asked <= {page.as_uri()}
+
+
+OVERLAPS = """
+const found = [];
+for (const svg of document.querySelectorAll("svg.chart")) {
+  const boxes = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
+  const whole = svg.getBoundingClientRect();
+  for (const [words, box] of boxes) {
+    if (box.left < whole.left - 1 || box.right > whole.right + 1) found.push(["outside", words]);
+  }
+  for (let i = 0; i < boxes.length; i += 1) for (let j = i + 1; j < boxes.length; j += 1) {
+    const [a, b] = [boxes[i][1], boxes[j][1]];
+    const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (wide > 1 && high > 3) found.push([boxes[i][0], boxes[j][0]]);
+  }
+}
+return found;
+"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_it_can_be_read(look: Look, theme: str, width: int) -> None:
+    """Contrast of all text, no scrolling to the side, no words over others."""
+    look.open(width=width, theme=theme)
+    seen, poor = look.run(CONTRAST)
+    assert seen > 150
+    assert poor == []
+    assert look.run("return document.documentElement.scrollWidth") <= width
+    assert look.run(OVERLAPS) == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_first_screen_has_value_interval_and_light(look: Look, width: int) -> None:
+    look.open(width=width)
+    for selector in (".value", ".light h2"):
+        assert look.run("return arguments[0].getBoundingClientRect().bottom", look.one(selector)) < 900
+    assert "95% interval" in look.one("#answer").text
+    assert look.one(".light h2").text == "Do not rely on this number yet"
+
+
+def test_hostile_text_is_text(look: Look) -> None:
+    assert look.all("script") == []
+    assert look.all("img") == []
+    assert f"{NASTY}.parquet" in look.run("return document.body.textContent")
+    assert NASTY in look.run("return document.title")
+
+
+def test_the_policy_stops_what_would_load_or_run(look: Look) -> None:
+    stopped = look.chrome.execute_async_script(
+        """
+        const done = arguments[0], found = [];
+        addEventListener("securitypolicyviolation", (event) => {
+          found.push(event.effectiveDirective);
+          if (found.length === 3) done(found.sort());
+        });
+        const image = new Image();
+        image.src = "https://example.invalid/x.png";
+        fetch("https://example.invalid/x").catch(() => {});
+        const styled = document.createElement("p");
+        styled.setAttribute("style", "color: red");
+        document.body.append(styled);
+        """
+    )
+    assert stopped == ["connect-src", "img-src", "style-src-attr"]
+    with pytest.raises(JavascriptException, match="TrustedHTML"):
+        look.run("document.body.innerHTML = '<p>'")
+    with pytest.raises(JavascriptException, match="TrustedScript"):
+        look.run("document.createElement('script').text = 'window.ran = 1'")
+    look.console()
+    look.requests()
+
+
+def test_structure_for_screen_readers(look: Look) -> None:
+    levels = [int(t[1]) for t in look.run("return [...document.querySelectorAll('h1,h2,h3,h4')].map(h => h.tagName)")]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    for tag in ("main", "header", "nav", "footer"):
+        assert look.all(tag)
+    unnamed = look.run(
+        "return [...document.querySelectorAll('svg:not([aria-hidden])')]"
+        ".filter(e => e.getAttribute('role') !== 'img' || !e.getAttribute('aria-label')).length"
+    )
+    assert unnamed == 0
+    for part in ("caption", "thead th[scope=col]", "tbody th[scope=row]"):
+        assert all(table.find_elements("css selector", part) for table in look.all("table"))
+
+
+def test_axe_finds_nothing(look: Look) -> None:
+    for summary in look.all(".checks summary")[:3]:
+        look.show(summary)
+        summary.click()
+    look.run(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+    found = look.chrome.execute_async_script("axe.run({resultTypes: ['violations']}).then(arguments[0])")
+    assert len(found["passes"]) > 25
+    assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found["violations"]] == []
+
+
+def test_all_can_be_reached_with_the_tab_key(look: Look) -> None:
+    visited = []
+    for _ in range(16):
+        ActionChains(look.chrome).send_keys(Keys.TAB).perform()
+        word, outline = look.run(
+            "const e = document.activeElement; return [e.className || e.textContent, getComputedStyle(e).outlineStyle]"
+        )
+        visited.append(word)
+        assert outline != "none", f"{word} does not show that it has the focus"
+    assert visited[0] == "skip"
+    assert "all of them" in visited
+    assert "Number, thresholds, reason" in visited
+
+
+def test_it_prints_dark_on_white(look: Look) -> None:
+    look.media(theme="dark", kind="print")
+    assert look.run("return getComputedStyle(document.body).color") == "rgb(27, 31, 35)"
+    assert not look.one(".top").is_displayed()
+    look.media()
