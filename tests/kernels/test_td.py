@@ -88,7 +88,8 @@ class Lazy:
         self.learn_rows((indptr, (ids + 1).astype(np.uint32), vals, first, second), data, true_online, replacing)
 
     def learn_rows(self, vectors: Any, data: Any, true_online: bool, replacing: bool = False) -> None:
-        kernels.learn(vectors, data.steps, data.rewards, self.arrays, replacing, true_online, NO_VALUES)
+        learn: Any = kernels.learn if data.rewards.shape[1] == 1 else kernels.learn_many
+        learn(vectors, data.steps, data.rewards, self.arrays, replacing, true_online, NO_VALUES)
         self.check()
 
     def check(self) -> None:

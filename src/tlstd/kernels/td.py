@@ -165,39 +165,39 @@ def next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, wi
 
 
 @inlined
-def value_of_x(rows, vals, start, stop, table, S, v, m):
+def value_of_x(rows, vals, start, stop, table, S, v, width):
     """v = w·x of rows that have caught up, into ``v`` (m,). Returns y·x and the largest entry of x.
 
     Sums over entries are in registers for the first target, here and below.
     """
-    for c in range(1, m):
+    for c in range(1, width - 1):
         v[c] = 0.0
     total, overlap, size = 0.0, 0.0, 0.0
     for e in range(start, stop):
-        at, value = (m + 1) * rows[e], vals[e]
+        at, value = width * rows[e], vals[e]
         size = max(size, abs(value))
         overlap += value * table[at]
         total += value * table[at + 1]
-        for c in range(1, m):
+        for c in range(1, width - 1):
             v[c] += value * table[at + 1 + c]
     v[0] = total
-    for c in range(m):
+    for c in range(width - 1):
         v[c] += overlap * S[c]
     return overlap, size
 
 
 @inlined
-def value_of_next(rows, vals, start, stop, table, stamps, active, n_active, epochs, epoch, S, v_next, m):
+def value_of_next(rows, vals, start, stop, table, stamps, active, n_active, epochs, epoch, S, v_next, width):
     """v' = w·x' into ``v_next`` (m,), which is 0, and its rows catch up, in place. Returns how many are listed."""
     total, overlap = 0.0, 0.0
     for e in range(start, stop):
         row, value = rows[e], vals[e]
         if row != 0:  # as in catch_up
-            at, stamp = (m + 1) * row, stamps[row]
-            k = (m + 1) * stamp
+            at, stamp = width * row, stamps[row]
+            k = width * stamp
             y = table[at]
             u = table[at + 1] + y * epochs[k + 1]
-            for c in range(1, m):
+            for c in range(1, width - 1):
                 table[at + 1 + c] += y * epochs[k + 1 + c]
                 v_next[c] += value * table[at + 1 + c]
             y *= epochs[k]
@@ -208,7 +208,7 @@ def value_of_next(rows, vals, start, stop, table, stamps, active, n_active, epoc
             n_active += 1 if stamp == 0 else 0
             stamps[row] = epoch
     v_next[0] = total
-    for c in range(m):
+    for c in range(width - 1):
         v_next[c] += overlap * S[c]
     return n_active
 
@@ -225,14 +225,14 @@ def correct(alpha, decay, v, v_next, v_old, correction, m):
 
 
 @inlined
-def move(rows, vals, start, stop, table, share, replacing, S, correction, largest, m):
+def move(rows, vals, start, stop, table, share, replacing, S, correction, largest, width):
     """y ← y + share · x, or its replacing form, and w ← w - c x, with w = U + y S as it is; in place.
 
     Returns the bound of abs(y).
     """
     S_0, correction_0 = S[0], correction[0]
     for e in range(start, stop):
-        at, value = (m + 1) * rows[e], vals[e]
+        at, value = width * rows[e], vals[e]
         change = share * value
         y = table[at]
         if replacing:
@@ -241,29 +241,28 @@ def move(rows, vals, start, stop, table, share, replacing, S, correction, larges
         table[at] = y
         largest = max(largest, abs(y))
         table[at + 1] -= S_0 * change + correction_0 * value
-        for c in range(1, m):
+        for c in range(1, width - 1):
             table[at + 1 + c] -= S[c] * change + correction[c] * value
     return largest
 
 
 @inlined
-def value_after(rows, vals, start, stop, table, stamps, epochs, S, values, t, m):
+def value_after(rows, vals, start, stop, table, stamps, epochs, S, values, t, width):
     """w·x' as it is after the step, into row ``t`` of ``values``."""
-    for c in range(m):
+    for c in range(width - 1):
         values[t, c] = 0.0
     for e in range(start, stop):
-        at, k = (m + 1) * rows[e], (m + 1) * stamps[rows[e]]
-        for c in range(m):
+        at, k = width * rows[e], width * stamps[rows[e]]
+        for c in range(width - 1):
             w = table[at + 1 + c] + table[at] * (epochs[k + 1 + c] + epochs[k] * S[c])
             values[t, c] += vals[e] * w
 
 
 @inlined
-def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m):
-    """As :func:`learn`, with m targets."""
+def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m, width):
+    """As :func:`learn`, with m targets. Where m and width = m + 1 are constant, nothing of their loops is left."""
     indptr, rows, vals, first, second = vectors
     table, stamps, active, counts, numbers = lazy
-    width = m + 1
     scale, S, v_old, epochs = parts(numbers, m)
     n_active, epoch, P, largest = counts[0], counts[1], scale[0], scale[1]
     v, v_next, correction = np.zeros((3, m))
@@ -271,6 +270,7 @@ def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m):
     for t in range(first.size):
         alpha, discount, decay, rho = steps[0, t], steps[1, t], steps[2, t], steps[3, t]
         start, stop = indptr[first[t]], indptr[first[t] + 1]
+        i, j = indptr[second[t]], indptr[second[t] + 1]
         P *= rho * decay
         fresh = not 1.0 / 64.0 <= P <= 64.0
         if fresh:
@@ -280,14 +280,13 @@ def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m):
         # v = w·x and v' = w·x'
         if caught_up != first[t]:
             n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, width)
-        overlap, size = value_of_x(rows, vals, start, stop, table, S, v, m)
+        overlap, size = value_of_x(rows, vals, start, stop, table, S, v, width)
         caught_up = -1
         for c in range(m):
             v_next[c] = 0.0
         if discount != 0.0 or true_online:
             caught_up = second[t]
-            i, j = indptr[caught_up], indptr[caught_up + 1]
-            n_active = value_of_next(rows, vals, i, j, table, stamps, active, n_active, epochs, epoch, S, v_next, m)
+            n_active = value_of_next(rows, vals, i, j, table, stamps, active, n_active, epochs, epoch, S, v_next, width)
 
         # z ← g z + s x, with w as it is
         share = alpha * (1.0 - P * overlap) if true_online else rho
@@ -298,7 +297,7 @@ def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m):
         share /= P
         if true_online:
             correct(alpha, decay, v, v_next, v_old, correction, m)
-        largest = move(rows, vals, start, stop, table, share, replacing, S, correction, largest, m)
+        largest = move(rows, vals, start, stop, table, share, replacing, S, correction, largest, width)
 
         # w ← w + δ z
         for c in range(m):
@@ -306,18 +305,22 @@ def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m):
             S[c] += (delta if true_online else alpha * delta) * P
 
         if values.size:
-            value_after(rows, vals, indptr[second[t]], indptr[second[t] + 1], table, stamps, epochs, S, values, t, m)
+            value_after(rows, vals, i, j, table, stamps, epochs, S, values, t, width)
     counts[0], counts[1], scale[0], scale[1] = n_active, epoch, P, largest
     counts[2] += first.size
 
 
 @kernel
 def learn(vectors, steps, rewards, lazy, replacing, true_online, values):
-    """Learn from sparse transitions, in place. O(nnz m) each, with their share of settling."""
-    if rewards.shape[1] == 1:  # compiled by itself, without loops over targets
-        _learn(vectors, steps, rewards, lazy, replacing, true_online, values, 1)
-    else:
-        _learn(vectors, steps, rewards, lazy, replacing, true_online, values, rewards.shape[1])
+    """Learn from sparse transitions with one target, in place. O(nnz) each, with their share of settling."""
+    _learn(vectors, steps, rewards, lazy, replacing, true_online, values, 1, 2)
+
+
+@kernel
+def learn_many(vectors, steps, rewards, lazy, replacing, true_online, values):
+    """As :func:`learn`, with any number of targets. O(nnz m) each."""
+    m = rewards.shape[1]
+    _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m, m + 1)
 
 
 @kernel
