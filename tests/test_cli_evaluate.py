@@ -99,6 +99,25 @@ def test_the_page_and_the_model(folder: Path) -> None:
     assert sorted(os.listdir(folder)) == ["my_policy.py", "page.html", "steps.parquet", "values"]
 
 
+def test_policy_in_columns_and_dropped_episodes(folder: Path) -> None:
+    """``column:NAME`` is the policy asked for; ``--drop-nan`` and a column left out."""
+    frame = table().with_columns(p=pl.lit(0.5), right=pl.col("action").cast(float), left=1.0 - pl.col("action"))
+    frame = frame.with_columns(pl.when(pl.col("episode") == 3).then(None).otherwise(pl.col("reward")).alias("reward"))
+    frame.write_parquet(folder / "steps.parquet")
+    words = ("evaluate", "steps.parquet", "--gamma", "0.9", "--map", "probability=p", "--json")
+    refused = run(*words)
+    assert (refused.exit_code, "--drop-nan" in refused.output) == (1, True)
+    found = json.loads(run(*words, "--drop-nan", "--policy", "column:right").stdout)
+    assert found["value"] == pytest.approx(0.9**4, abs=0.2)  # few episodes go right all the time
+    assert any("1 episode of 60 dropped" in note for note in found["notes"])
+    assert "KrylovLSTD with ratios" in [row["name"] for row in found["estimators"]]
+    of_all = (*words[:-3], "--map", "probability=", "--json", "--drop-nan", "--policy", "column:0,1")
+    renamed = table().with_columns((1.0 - pl.col("action")).alias("0"), pl.col("action").cast(float).alias("1"))
+    renamed.write_parquet(folder / "steps.parquet")
+    answer = json.loads(run(*of_all).stdout)
+    assert [row["name"] for row in answer["estimators"]] == ["LSTDQ"]
+
+
 def test_columns_by_name_and_start(folder: Path) -> None:
     table().rename({"obs": "where", "reward": "gain"}).write_csv(folder / "other.csv")
     maps = ("--map", "observation=where", "--map", "reward=gain")
@@ -116,6 +135,8 @@ def test_columns_by_name_and_start(folder: Path) -> None:
         (["steps.parquet", "--gamma", "0.9", "--policy", "my_policy"], "MODULE:FUNCTION"),
         (["steps.parquet", "--gamma", "0.9", "--policy", "no_such:right"], "cannot be imported"),
         (["steps.parquet", "--gamma", "0.9", "--policy", "my_policy:nothing"], "there is no function"),
+        (["steps.parquet", "--gamma", "0.9", "--policy", "column:pi"], "no column 'pi' for the policy"),
+        (["s3://bucket/steps.parquet", "--gamma", "0.9"], "only files on this machine"),
         (["steps.parquet", "--gamma", "0.9", "--map", "reward"], "WHAT=COLUMN"),
         (["steps.parquet", "--gamma", "0.9", "--start", "here"], "--start"),
         (["steps.parquet", "--gamma", "0.9", "--features", "tiles"], "features is 'tiles'"),

@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose
 
 import tlstd
 from tests.evaluation.logs import random_decisions, simulated
-from tlstd import AutoTiles, Log, OneHot
+from tlstd import AutoTiles, KrylovLSTD, Log, OneHot
 from tlstd.evaluation import action_values
-from tlstd.evaluation.action_values import action_transitions, choose_dimension, fit_action_values, joint_transitions
+from tlstd.evaluation.action_values import action_transitions, choose_dimension, constants, joint_transitions
 from tlstd.evaluation.policies import Target, as_target
 from tlstd.linalg.held_out import make_folds
 from tlstd.types import FloatArray
@@ -31,8 +31,8 @@ def test_garnet_of_the_samples(as_table: bool) -> None:
     policy = splits(rng, n, n_actions)
     target = as_target(policy[log.observations] if as_table else lambda s: policy[s], log)
     steps = action_transitions(log, OneHot([0], [n - 1]), target, gamma, n_actions)
-    model, choice = fit_action_values(steps, dimension=n * n_actions)
-    assert choice is None
+    model = KrylovLSTD(n * n_actions, lambda_=0.0, dimension=n * n_actions)
+    model.update_many(steps)
     states, actions = (np.asarray(column, dtype=np.int64) for column in (log.observations, log.actions))
     pair = states * n_actions + actions
     counts, P, r = np.zeros(n * n_actions), np.zeros((n * n_actions, n)), np.zeros(n * n_actions)
@@ -113,3 +113,38 @@ def test_continuous_actions() -> None:
         assert [row.name for row in evaluation.rows] == ["LSTDQ"]
     steps = joint_transitions(log, AutoTiles.fit(np.hstack([log.states, actions])), Target(function=policy), 0.5)
     assert len(steps) == n
+
+
+def test_constants_are_lstdq_with_one_feature_an_action() -> None:
+    """Against the sums written out; an action that was never taken has the best constant for all."""
+    rng = np.random.default_rng(3)
+    log = simulated(random_decisions(rng, 6, 2, 2, 0.1), np.full((6, 2), 0.5), rng, 500, 20)
+    policy, gamma = splits(rng, 6, 2), 0.9
+    found = constants(log, as_target(lambda s: policy[s], log), gamma, 2)
+    A, b = np.zeros((2, 2)), np.zeros(2)
+    actions, following = np.asarray(log.actions), np.append(log.observations[1:], 0)
+    following[log.episodes[1:] - 1] = log.final
+    for action, reward, after, ended in zip(actions, log.rewards, following, log.terminated, strict=True):
+        A[action] += np.eye(2)[action] - (0.0 if ended else gamma) * policy[after]
+        b[action] += reward
+    assert_allclose(found, np.linalg.solve(A, b), rtol=1e-9)
+    three = constants(log, as_target(lambda s: np.hstack([policy[s], 0.0 * s[:, None]]), log), gamma, 3)
+    assert_allclose(three[:2], found, rtol=1e-9)
+    assert three[2] == pytest.approx(log.rewards.sum() / (1.0 - gamma * ~log.terminated).sum())
+
+
+@pytest.mark.parametrize("reward", [-1.0, 5.0])
+def test_few_steps_do_not_lean_towards_zero(reward: float) -> None:
+    """The same reward everywhere, six steps a feature: exact, whatever dimension is chosen, and near it with noise."""
+    rng = np.random.default_rng(4)
+    n, n_actions, gamma = 60, 4, 0.95
+    process = random_decisions(rng, n, n_actions, 3, 0.0)
+    noise = process.rewards
+    policy = splits(rng, n, n_actions)
+    for size, tolerance in ((0.0, 1e-6), (0.3, 0.15)):
+        made = process._replace(rewards=reward + size * noise)
+        log = simulated(made, np.full((n, n_actions), 0.25), np.random.default_rng(5), 1_200, 50)
+        evaluation = tlstd.evaluate(log, gamma=gamma, policy=lambda s: policy[s], estimators="LSTDQ")
+        truth = (policy * made.action_values(policy, gamma)).sum(axis=1)[log.observations[log.start_rows]].mean()
+        assert evaluation.value == pytest.approx(truth, rel=tolerance)
+        assert any("one constant for each action" in note for note in evaluation.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.evaluation.logs import random_decisions, simulated
 from tlstd import KrylovLSTD, Log
-from tlstd.evaluation import evaluate
+from tlstd.evaluation import ValueFunction, evaluate
+from tlstd.evaluation.asked_of_log import influence_on
 
 POLICY = np.random.default_rng(5).dirichlet(np.ones(2), 6)
 
@@ -53,5 +55,40 @@ def test_pieces_are_the_whole(case: str) -> None:
     model = KrylovLSTD(whole.n_features, lambda_=fitted.lambda_, dimension=fitted.dimension)
     model.update_many(iter(pieces))
     assert_allclose(model.weights, fitted.values.model.weights, rtol=1e-9, atol=1e-12)
-    mean = sp.csr_array(fitted.start_features("start states")).mean(axis=0)
-    assert mean @ fitted.values.model.weights == pytest.approx(evaluation.value)
+    X, offsets = fitted.start_features("start states")
+    mean = sp.csr_array(X).mean(axis=0) @ fitted.values.model.weights + offsets.mean()
+    assert mean == pytest.approx(evaluation.value)
+    assert offsets.any() == (name == "LSTDQ")
+
+
+@pytest.mark.parametrize("case", ["action values", "action values by a table"])
+def test_influence_counts_the_offsets(case: str) -> None:
+    """One feature a state and action can represent the constants: with them or without, the whole system's value."""
+    log, policy, name = CASES[case]
+    policy = POLICY[log.observations] if isinstance(policy, str) else policy
+    fitted = evaluate(log, gamma=0.9, policy=policy, estimators=name).fitted
+    assert fitted is not None
+    plain = ValueFunction(KrylovLSTD(12, lambda_=0.0), fitted.values.features, 0.9, kind="actions", n_actions=2)
+    plain.update(log, policy=fitted.target)
+    without, found = influence_on(replace(fitted, values=plain)), influence_on(fitted)
+    assert found.value == pytest.approx(without.value, rel=1e-3)
+    assert found.standard_error == pytest.approx(without.standard_error, rel=1e-2)
+
+
+def test_the_fit_of_a_part_has_its_start_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LSTDQ of a large log learns from some episodes: rows and start states are those of that part."""
+    monkeypatch.setattr("tlstd.evaluation.run.SAMPLED", 500)
+    monkeypatch.setattr("tlstd.evaluation.run.SAMPLE", 200)
+    monkeypatch.setattr("tlstd.evaluation.rows_of_actions.MOST_STEPS", 300)
+    log = decisions(False)
+    for policy in (lambda s: POLICY[s], POLICY[log.observations]):
+        evaluation = evaluate(log, gamma=0.9, policy=policy, estimators="LSTDQ")
+        fitted = evaluation.fitted
+        assert fitted is not None
+        starts = fitted.starts["start states"]
+        assert len(fitted.log) < 500
+        assert_array_equal(starts.rows, fitted.log.start_rows)
+        assert_array_equal(starts.observations, fitted.log.observations[fitted.log.start_rows])
+        assert any("LSTDQ learned from" in note for note in evaluation.notes)
+        assert np.isfinite(influence_on(fitted).standard_error)
+        assert len(evaluate(log, gamma=0.9, policy=policy, estimators="LSTDQ", all=True).fitted.log) == len(log)  # type: ignore[union-attr]

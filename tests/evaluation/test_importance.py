@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tlstd import LSTD, Transitions
-from tlstd.evaluation.importance import per_decision, selected, start_returns, starts_of
+from tlstd.evaluation.importance import fold_values, per_decision, selected, start_returns, starts_of
 from tlstd.evaluation.policies import fitted_probabilities
 
 
@@ -42,7 +42,9 @@ def test_cut_off_episodes_have_the_tail_of_a_model() -> None:
 
 def test_doubly_robust_is_exact_where_ratios_are_one() -> None:
     steps = two_episodes([1.0, 1.0, 1.0])
-    mean, each, how = start_returns(steps, np.array([0, 2]), lambda: LSTD(3, lambda_=0.0))
+    mean, each, how = start_returns(
+        steps, np.array([0, 2]), lambda folds: fold_values(steps, folds, lambda: LSTD(3, lambda_=0.0))
+    )
     assert (mean, each.tolist()) == (3.0, [2.0, 4.0])
     assert "seen to the end" in how
 
@@ -50,12 +52,14 @@ def test_doubly_robust_is_exact_where_ratios_are_one() -> None:
 def test_doubly_robust_by_hand() -> None:
     """G = ρ (r + γ G′) + (1 - ρ) v, with v from the other episode."""
     steps = two_episodes([2.0, 0.5, 1.5])
-    _, each, how = start_returns(steps, np.array([0, 2]), lambda: LSTD(3, lambda_=0.0, rcond=0.0))
+    _, each, how = start_returns(
+        steps, np.array([0, 2]), lambda folds: fold_values(steps, folds, lambda: LSTD(3, lambda_=0.0, rcond=0.0))
+    )
     of_second = 4.0  # the model of the second episode: state 0 is worth 4, state 1 nothing known
     assert each[0] == pytest.approx(2.0 * (1.0 + 0.5 * (0.5 * 2.0)) - of_second)
     of_first = 1.0 + 0.5 * 2.0
     assert each[1] == pytest.approx(1.5 * 4.0 - 0.5 * of_first)
-    assert "other episodes" in how
+    assert "completed by values" in how
 
 
 def test_selected_cuts_traces() -> None:

@@ -68,26 +68,27 @@ REFUSED: dict[str, tuple[Callable[[Columns], Columns], dict[str, Any], type[Exce
         put("obs_1", 5, float("nan")),
         {},
         InvalidInputError,
-        "obs_1 is missing in row 5: clean the log, or leave these episodes out",
+        "obs_1 is missing in row 5: clean the log, or drop these episodes (on_nan='drop', --drop-nan)",
     ),
     "infinite number": (
         put("obs_0", 2, float("inf")),
         {},
         InvalidInputError,
-        "obs_0 is inf in row 2: clean the log, or leave these episodes out",
+        "obs_0 is inf in row 2: clean the log, or drop these episodes (on_nan='drop', --drop-nan)",
     ),
     "many missing numbers": (
         without("obs_0", obs_0=[0.0, 0.1] + [float("nan")] * 8),
         {},
         InvalidInputError,
-        "obs_0 is missing in rows 2, 3, 4, 5, 6, … (8 in all): clean the log, or leave these episodes out",
+        "obs_0 is missing in rows 2, 3, 4, 5, 6, … (8 in all): clean the log, or drop these episodes (on_nan='drop', "
+        "--drop-nan)",
     ),
     "missing reward within an episode": (
         put("reward", 1, float("nan")),
         {},
         InvalidInputError,
         "reward is missing in row 1: every step needs a reward (only the last row of an episode may be without, if it "
-        "is the observation after the last step)",
+        "is the observation after the last step); on_nan='drop' (--drop-nan) drops these episodes",
     ),
     "rewards as text": (
         without("reward", reward=["low"] * 10),
@@ -189,7 +190,7 @@ REFUSED: dict[str, tuple[Callable[[Columns], Columns], dict[str, Any], type[Exce
         {"columns": {"rewrad": "reward"}},
         InvalidParameterError,
         "a key of columns is 'rewrad': it must be one of 'observation', 'action', 'reward', 'terminated', 'truncated', "
-        "'done', 'episode', 'step', 'next_observation', 'probability', 'log_probability'",
+        "'done', 'episode', 'step', 'next_observation', 'probability', 'log_probability', 'policy'",
     ),
     "images": (
         without("obs_0", "obs_1", obs=np.zeros((10, 8, 8))),
@@ -528,3 +529,76 @@ def test_whatever_is_wrong_is_said_in_our_words() -> None:
         for name in ("rewards", "discounts", "trace_discounts"):
             np.testing.assert_array_equal(getattr(again, name), getattr(steps, name), err_msg=f"{name}, {seed}")
     assert accepted > 50
+
+
+BAD_NUMBERS: dict[str, tuple[Callable[[Columns], Columns], list[int], str]] = {
+    "observation": (
+        put("obs_0", 5, np.nan),
+        [0, 2],
+        "1 episode of 3 dropped, because numbers are missing or infinite in row 5.",
+    ),
+    "reward": (
+        put("reward", 1, np.nan),
+        [1, 2],
+        "1 episode of 3 dropped, because numbers are missing or infinite in row 1.",
+    ),
+    "infinite reward": (put("reward", 9, np.inf), [0, 1], "in row 9."),
+    "two episodes": (
+        then(put("obs_1", 0, np.nan), put("probability", 8, np.nan)),
+        [1],
+        "2 episodes of 3 dropped, because numbers are missing or infinite in rows 0, 8.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_NUMBERS)
+def test_episodes_with_missing_numbers_can_be_dropped(case: str) -> None:
+    """Refused, with the remedy in the message; with it the other episodes are as they would be alone."""
+    change, kept, message = BAD_NUMBERS[case]
+    if case != "two episodes":
+        with pytest.raises(InvalidInputError, match="on_nan='drop'"):
+            Log.from_frame(change(sound()))
+    log = Log.from_frame(change(sound()), on_nan="drop")
+    assert message in " ".join(log.notes)
+    alone = Log.from_frame(sound()).select(kept)
+    assert log.ids == kept
+    for name in ("observations", "rewards", "actions", "terminated", "episodes", "probabilities"):
+        np.testing.assert_array_equal(getattr(log, name), getattr(alone, name))
+
+
+def test_what_is_after_the_last_step_is_no_reason_to_drop() -> None:
+    """A last row without a reward has the observation after the last step, or not even that."""
+    columns = sound()
+    rows = {name: [*column, column[-1]] for name, column in columns.items()}
+    rows |= {
+        "reward": [*columns["reward"], np.nan],
+        "obs_0": [*columns["obs_0"], np.nan],
+        "step": [*columns["step"], 3],
+    }
+    log = Log.from_frame(rows, on_nan="drop")
+    assert (len(log), log.n_episodes) == (10, 3)
+    with pytest.raises(InvalidInputError, match="in all 3 episodes"):
+        Log.from_frame(sound() | {"obs_0": [np.nan] * 10}, on_nan="drop")
+    with pytest.raises(InvalidParameterError, match="on_nan is 'ignore'"):
+        Log.from_frame(sound(), on_nan="ignore")
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/steps.parquet", "gs://b/*.parquet", "https://host/steps.parquet"])
+def test_addresses_are_refused_with_a_remedy(address: str) -> None:
+    with pytest.raises(InvalidInputError, match="only files on this machine are read; copy it here"):
+        Log.from_frame(address)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ([0.5] * 9 + [1.5], r"policy is \[1.5\] in row 9: pass probabilities"),
+        ([0.5] * 9 + [np.nan], "policy is missing in row 9"),
+        ([[0.5, 0.5]] * 9 + [[0.5, 0.6]], r"policy is \[0.5, 0.6\] in row 9: pass probabilities that add up to 1"),
+        ([0.5] * 9, "policy has 9 rows"),
+    ],
+)
+def test_policies_in_columns_are_checked(policy: Any, message: str) -> None:
+    columns = sound()
+    with pytest.raises(InvalidInputError, match=message):
+        Log.from_arrays(columns["obs_0"], columns["reward"], policy=policy)

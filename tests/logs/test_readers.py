@@ -310,3 +310,17 @@ class TestMinari:
         monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
         with pytest.raises(InvalidInputError, match=r"no Minari data set 'mine/none-v0' here .*download_dataset"):
             Log.from_minari("mine/none-v0")
+
+
+def test_rows_are_reported_as_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By rows, not only by files; what is read is the same."""
+    monkeypatch.setattr("tlstd.logs.reading.ROWS", 30)
+    for i in range(2):
+        frame = pl.DataFrame({"episode": [i] * 100, "obs": np.arange(100.0), "reward": np.ones(100)})
+        frame.write_parquet(tmp_path / f"{i}.parquet", row_group_size=30)
+    told: list[tuple[str, float]] = []
+    log = Log.from_frame(tmp_path, report=lambda text, share: told.append((text, share)))
+    np.testing.assert_array_equal(log.rewards, Log.from_frame(tmp_path).rewards)
+    assert told[-1] == ("reading: 200 rows", 0.5)
+    assert len(told) >= 6
+    assert [share for _, share in told] == sorted(share for _, share in told)

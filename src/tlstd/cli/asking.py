@@ -30,7 +30,9 @@ def as_policy(name: str) -> Callable[[Any], Any]:
     """The function ``module:function``; only ever a name from the command line."""
     module, _, function = name.partition(":")
     if not module or not function:
-        raise InvalidParameterError(f"--policy {name!r} is not MODULE:FUNCTION: write e.g. my_policies:careful")
+        raise InvalidParameterError(
+            f"--policy {name!r} is not MODULE:FUNCTION: write e.g. my_policies:careful, or column:NAME"
+        )
     sys.path.insert(0, os.getcwd())
     try:
         found = getattr(importlib.import_module(module), function, None)

@@ -18,20 +18,26 @@ def command(
     policy: Annotated[
         str | None,
         typer.Option(
-            metavar="MODULE:FUNCTION",
-            help="The policy asked for, a function from observations to probabilities (or actions); the one that "
-            "acted, if left out. The module is imported from the current folder or from where Python finds it.",
+            metavar="MODULE:FUNCTION or column:NAME",
+            help="The policy asked for, a function from observations to probabilities (or actions), or a column with "
+            "its probabilities of the logged actions (column:NAME,NAME,...: of all actions); the one that acted, if "
+            "left out. The module is imported from the current folder or from where Python finds it.",
         ),
     ] = None,
     map_: Annotated[
         list[str] | None,
         typer.Option(
-            "--map", metavar="WHAT=COLUMN", help="Name of a column, e.g. reward=r or observation=x,y; repeat."
+            "--map",
+            metavar="WHAT=COLUMN",
+            help="Name of a column, e.g. reward=r or observation=x,y, or none: probability=; repeat.",
         ),
     ] = None,
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="Names of columns of: minari, lerobot, rllib, d4rl, flat.")
     ] = None,
+    drop_nan: Annotated[
+        bool, typer.Option("--drop-nan", help="Drop episodes in which numbers are missing; else they are an error.")
+    ] = False,
     start: Annotated[
         str | None, typer.Option(metavar="STATE", help="first, all, or numbers of a state: 0.1,0.2; several with ;")
     ] = None,
@@ -61,10 +67,20 @@ def command(
     try:
         for path in out or []:
             replaceable(path)  # before minutes of work, not after
-        target = None if policy is None else as_policy(policy)
+        columns, target = _columns(map_ or []), None
+        if policy is not None and policy.startswith("column:"):
+            columns = (columns or {}) | _columns([f"policy={policy.removeprefix('column:')}"])
+        elif policy is not None:
+            target = as_policy(policy)
         with progress() as report:
             report("reading", 0.0)
-            log = Log.from_frame(logs if len(logs) > 1 else logs[0], columns=_columns(map_ or []), preset=preset)
+            log = Log.from_frame(
+                logs if len(logs) > 1 else logs[0],
+                columns=columns or None,
+                preset=preset,
+                on_nan="drop" if drop_nan else "refuse",
+                report=lambda text, share: report(text, 0.1 * share),
+            )
             found = evaluate(
                 log,
                 gamma=gamma,
@@ -73,7 +89,7 @@ def command(
                 start=_start(start, log.discrete),
                 probabilities="estimate" if estimate else "logged",
                 all=all_,
-                report=report,
+                report=lambda text, share: report(text, 0.1 + 0.8 * share),
             )
             report("how far to trust it", 0.95)
             shown = found.to_json() if json_ else "\n".join(printable(line) for line in str(found).splitlines())
@@ -87,17 +103,17 @@ def command(
     typer.echo(shown)
 
 
-def _columns(pairs: list[str]) -> dict[str, Any] | None:
+def _columns(pairs: list[str]) -> dict[str, Any]:
     from tlstd.errors import InvalidParameterError
 
     columns: dict[str, Any] = {}
     for pair in pairs:
-        what, _, names = pair.partition("=")
-        if not names or not what:
+        what, equals, names = pair.partition("=")
+        if not equals or not what:
             raise InvalidParameterError(f"--map {pair!r} is not WHAT=COLUMN: write e.g. --map reward=r")
         parts = names.split(",")
-        columns[what] = parts if len(parts) > 1 else parts[0]
-    return columns or None
+        columns[what] = parts if len(parts) > 1 else parts[0] or None
+    return columns
 
 
 def _start(start: str | None, discrete: bool) -> Any:

@@ -147,7 +147,8 @@ def _solved(crew: Crew, fitted: Fitted, rounds: Checkpoint, say: Report) -> tupl
     old = fitted.values
     n = old.model.n_features
     fresh = KrylovLSTD(n, lambda_=fitted.lambda_, dimension=fitted.dimension)
-    template = ValueFunction(fresh, old.features, old.gamma, kind=old.kind, n_actions=old.n_actions)
+    options: dict[str, Any] = {"kind": old.kind, "n_actions": old.n_actions, "offsets": old.offsets}
+    template = ValueFunction(fresh, old.features, old.gamma, **options)
     starts = _start_sums(crew, template, fitted)
     say("encoding", 0.4)
     lambda_, with_ratios = fitted.lambda_, fitted.rhos is not None
@@ -163,13 +164,14 @@ def _solved(crew: Crew, fitted: Fitted, rounds: Checkpoint, say: Report) -> tupl
 
     ids, weights = operator.solve(fitted.dimension, product)
     model = FixedWeights.of(n, lambda_, ids, weights, sum(operator.counts))
-    values = ValueFunction(model, old.features, old.gamma, kind=old.kind, n_actions=old.n_actions)
+    values = ValueFunction(model, old.features, old.gamma, **options)
     means = {}
     for name, set_ in fitted.starts.items():
         if name in starts:
-            means[name] = float(mean_features(starts[name], ids) @ weights[:, 0])
+            mean, offset = mean_features(starts[name], ids)
+            means[name] = float(mean @ weights[:, 0]) + offset
         else:
-            means[name] = float(np.mean(model.predict(fitted.features_of(set_))))
+            means[name] = float(np.mean(values.values_of(fitted.encode(set_))))
     return values, means
 
 

@@ -126,12 +126,13 @@ def _together(notes: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def mean_features(parts: Sequence[tuple[IntArray, FloatArray, int]], ids: IntArray) -> FloatArray:
-    """The mean over start states of the features ``ids``, from the sums of the shards."""
-    total, count = np.zeros(ids.size), 0
-    for own, sums, n in parts:
+def mean_features(parts: Sequence[tuple[IntArray, FloatArray, int, float]], ids: IntArray) -> tuple[FloatArray, float]:
+    """The mean over start states of the features ``ids`` and of the offsets, from the sums of the shards."""
+    total, count, offset = np.zeros(ids.size), 0, 0.0
+    for own, sums, n, offsets in parts:
         at = np.minimum(np.searchsorted(ids, own), ids.size - 1)
         known = ids[at] == own
         total[at[known]] += sums[known]
         count += n
-    return total / max(1, count)
+        offset += offsets
+    return total / max(1, count), offset / max(1, count)

@@ -199,17 +199,19 @@ class LogShard:
         pieces = values.pieces(log, target=target, rhos=rhos)
         return Shard.of(pieces, values.model.n_features, lambda_)
 
-    def start_features(self, values: ValueFunction, target: Target | None, which: str) -> tuple[Any, FloatArray, int]:
-        """Sums of the features of its start states, or of all its states: ids, sums, and of how many states."""
+    def start_features(
+        self, values: ValueFunction, target: Target | None, which: str
+    ) -> tuple[Any, FloatArray, int, float]:
+        """Sums of the features of its start states, or of all: ids, sums, of how many states, and of their offsets."""
         log = self._log
         rows = log.start_rows if which == "first" else np.arange(len(log))
         if not rows.size:
-            return np.zeros(0, dtype=np.int64), np.zeros(0), 0
+            return np.zeros(0, dtype=np.int64), np.zeros(0), 0, 0.0
         policy = None if values.kind == "states" or target is None else target.function
-        X = sp.csc_array(values.encode(log.observations[rows], policy=policy))
-        sums = np.asarray(X.sum(axis=0)).ravel()
+        X, offsets = values.encode(log.observations[rows], policy=policy)
+        sums = np.asarray(sp.csc_array(X).sum(axis=0)).ravel()
         ids = np.flatnonzero(sums)
-        return ids, sums[ids], rows.size
+        return ids, sums[ids], rows.size, float(offsets.sum())
 
 
 def _hashes(names: list[Any], salt: str = "") -> UInt64Array:

@@ -18,7 +18,7 @@ from tlstd.evaluation.policies import Target
 from tlstd.evaluation.returns import Returns, Score, returns, score
 from tlstd.evaluation.true_values import Estimate, rollout_values, true_values
 from tlstd.evaluation.trust import Check, Trust
-from tlstd.evaluation.value_function import ValueFunction
+from tlstd.evaluation.value_function import Encoded, ValueFunction
 from tlstd.evaluation.views import Along, Map, Views
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Asked",
     "Check",
     "Choice",
+    "Encoded",
     "Estimate",
     "Evaluation",
     "Fitted",

@@ -5,6 +5,9 @@ not matter, so that no probabilities of the behaviour are needed. λ is 0, becau
 policy's, and for the same reason nothing may be chosen by logged returns: the dimension is chosen by
 ‖b_k - A_k w‖ for held-out folds k, in the norm of the inverse feature covariance: the projected Bellman error there.
 
+A small dimension has values near to 0, and few steps for each feature choose a small one. So a constant c_a for each
+action is not regularised: it is solved for first, and the Krylov space is that of what these constants leave over.
+
 M. G. Lagoudakis, R. Parr, "Least-squares policy iteration", Journal of Machine Learning Research 4, 2003.
 """
 
@@ -18,9 +21,9 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, cg
 
-from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.evaluation.policies import Target
 from tlstd.features.base import FeatureMap
+from tlstd.features.constant import Constant
 from tlstd.features.states import encoded
 from tlstd.linalg import held_out
 from tlstd.linalg.krylov import Arnoldi
@@ -38,15 +41,27 @@ WORSE = 3
 """Dimensions in a row that are worse than the best, after which the search ends."""
 COVARIANCE_RIDGE = 1e-3
 """Added to the feature covariance, in units of the mean ‖x‖²."""
+PIECE = 250_000
+"""Steps of a log that are encoded at once."""
+SMALLEST = 1e-10
+"""Singular values of the constants' system, relative to the largest, that count as 0."""
 DENSE = 3_000
 """Features seen up to which the covariance is decomposed; beyond, its systems are solved by conjugate gradients."""
 
 
-def action_transitions(log: Log, features: FeatureMap, target: Target, gamma: float, n_actions: int) -> Transitions:
+def action_transitions(
+    log: Log,
+    features: FeatureMap,
+    target: Target,
+    gamma: float,
+    n_actions: int,
+    offsets: FloatArray | None = None,
+) -> Transitions:
     """Transitions of state-action features for discrete actions: x_t = φ(s_t, a_t), x′_t as in the module's header.
 
     Where the target is a table, cut-off episodes lose their last step: the table does not have its next state. The
-    table of a piece that goes on has one more row, for the state after it.
+    table of a piece that goes on has one more row, for the state after it. ``offsets`` (n_actions,) are taken off the
+    values: rewards are r - c_a + γ Σ_a′ π(a′|s′) c_a′.
     """
     steps = log.transitions(features, gamma)
     base = sp.csr_array(steps.store)
@@ -64,19 +79,22 @@ def action_transitions(log: Log, features: FeatureMap, target: Target, gamma: fl
     else:
         seen = np.concatenate([log.observations, log.final[final]]) if final.size else log.observations
         probabilities = target.probabilities(seen, n_actions)
-    rows, next_rows = steps.rows[kept], steps.next_rows[kept]
-    X = shifted(base[rows], log.actions[rows].astype(np.int64), n_actions)
-    X_next = expected(base, probabilities)[next_rows]
+    rows, next_rows, discounts = steps.rows[kept], steps.next_rows[kept], steps.discounts[kept]
+    actions, rewards = log.actions[rows].astype(np.int64), steps.rewards[kept]
+    if offsets is not None:
+        rewards = rewards - offsets[actions] + discounts * (probabilities @ offsets)[next_rows]
     return Transitions(
-        X,
-        steps.rewards[kept],
-        X_next,
-        discounts=steps.discounts[kept],
+        shifted(base[rows], actions, n_actions),
+        rewards,
+        expected(base, probabilities)[next_rows],
+        discounts=discounts,
         trace_discounts=steps.trace_discounts[kept],
     )
 
 
-def joint_transitions(log: Log, features: FeatureMap, target: Target, gamma: float) -> Transitions:
+def joint_transitions(
+    log: Log, features: FeatureMap, target: Target, gamma: float, offsets: FloatArray | None = None
+) -> Transitions:
     """The same for continuous actions: features of state and action side by side, x′ the mean over draws."""
     final = needed_finals(log)
     assert log.actions is not None
@@ -86,10 +104,11 @@ def joint_transitions(log: Log, features: FeatureMap, target: Target, gamma: flo
     all_states = seen.reshape(len(seen), -1).astype(np.float64)
     drawn = target.draws(seen, log.actions.shape[1])
     mean = mean_features(features, all_states, drawn)
-    plain = log.transitions(_Nothing(), gamma)  # who follows whom, and the discounts
+    plain = log.transitions(Constant(), gamma)  # who follows whom, and the discounts
+    c = 0.0 if offsets is None else float(offsets[0])
     return Transitions(
         X[plain.rows],
-        plain.rewards,
+        plain.rewards - (1.0 - plain.discounts) * c,
         mean[plain.next_rows],
         discounts=plain.discounts,
         trace_discounts=plain.trace_discounts,
@@ -103,18 +122,31 @@ def mean_features(features: FeatureMap, states: FloatArray, drawn: Sequence[Floa
     return mean
 
 
-class _Nothing:
-    """No features: one that is always 1."""
+def constants(log: Log, target: Target, gamma: float, n_actions: int) -> FloatArray:
+    """A value c_a for each action (one for all, if actions are continuous): LSTDQ with these constants as features.
 
-    n_features = 1
-
-    def encode(self, state: object) -> FloatArray:
-        """A one."""
-        return np.ones(1)
-
-    def encode_many(self, states: FloatArray) -> FloatArray:
-        """A one for each."""
-        return np.ones((len(states), 1))
+    An action that was never taken has the value of the best constant for all.
+    """
+    assert log.actions is not None
+    size = 1 if log.actions.ndim == 2 else n_actions
+    A, b, ends, start = np.zeros((size, size)), np.zeros(size), 0.0, 0
+    for piece in log.pieces(PIECE):
+        part, start = target.of_rows(start, start + len(piece)), start + len(piece)
+        if size == 1:
+            steps = piece.transitions(Constant(), gamma)
+            X = X_next = np.ones((len(steps), 1))
+        else:
+            steps = action_transitions(piece, Constant(), part, gamma, n_actions)
+            X, X_next = (matrix.toarray() for matrix in (steps.X, steps.X_next))  # type: ignore[union-attr]
+        A += X.T @ (X - steps.discounts[:, None] * X_next)
+        b += X.T @ steps.rewards
+        ends += float((1.0 - steps.discounts).sum())
+    if not ends > 0.0:
+        return np.zeros(size)
+    c = np.full(size, float(b.sum()) / ends)
+    taken = np.flatnonzero(A.diagonal())
+    c[taken] += np.linalg.lstsq(A[np.ix_(taken, taken)], (b - A @ c)[taken], rcond=SMALLEST)[0]
+    return c
 
 
 def needed_finals(log: Log) -> IntArray:
@@ -222,14 +254,3 @@ class _Covariance:
         )
         solution, _ = cg(apply, g, rtol=1e-3, maxiter=200)
         return float(g @ solution)
-
-
-def fit_action_values(steps: Transitions, dimension: int | None = None) -> tuple[KrylovLSTD, Residuals | None]:
-    """A model of action values, of a given dimension or of the one that :func:`choose_dimension` finds."""
-    choice = None
-    if dimension is None:
-        choice = choose_dimension(steps)
-        dimension = choice.dimension
-    model = KrylovLSTD(steps.n_features, lambda_=0.0, dimension=dimension)
-    model.update_many(steps)
-    return model, choice

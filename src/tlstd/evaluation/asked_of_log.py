@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.evaluation.fitted import Fitted, Starts
-from tlstd.evaluation.importance import start_returns, starts_of
+from tlstd.evaluation.importance import fold_values, start_returns, starts_of
 from tlstd.evaluation.influence import Asked, Influence, influences
 from tlstd.evaluation.intervals import Interval, interval_of, mean_interval
 from tlstd.types import FloatArray, IntArray
@@ -29,7 +29,8 @@ def influence_on(fitted: Fitted, states: ArrayLike | None = None, kind: str = "s
     drawn = None
     if starts.rows is not None:  # where the first step was left out, with the one after it
         drawn = np.minimum(np.searchsorted(rows, starts.rows), rows.size - 1)
-    (found,) = influences(model, [Asked(fitted.features_of(starts), drawn)], kind=kind)
+    X, offsets = fitted.encode(starts)
+    (found,) = influences(model, [Asked(X, drawn, offsets)], kind=kind)
     first = rows[np.flatnonzero(found.groups.cut)]
     episodes = np.searchsorted(fitted.log.episodes, first, side="right") - 1
     return found.named([fitted.log.ids[e] for e in episodes.tolist()])
@@ -77,4 +78,4 @@ def _returns(fitted: Fitted, states: ArrayLike | None) -> FloatArray:
     def make() -> KrylovLSTD:
         return KrylovLSTD(fitted.values.features.n_features, lambda_=lambda_, dimension=dimension)
 
-    return start_returns(steps, starts_of(steps, log.start_rows), make)[1]
+    return start_returns(steps, starts_of(steps, log.start_rows), lambda folds: fold_values(steps, folds, make))[1]

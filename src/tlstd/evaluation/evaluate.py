@@ -42,8 +42,9 @@ def evaluate(
         "auto": :class:`~tlstd.AutoTiles` of the observations, :class:`~tlstd.OneHot` where they are numbers of states.
         "columns": the columns as they are, and a constant. For action values of continuous actions a map sees state and
         action side by side.
-    policy : function, (N, n_actions) or (N,) probabilities, optional
-        The policy asked for; the one that acted, if left out. A function gets observations (M, D), or (M,) numbers of
+    policy : function, (N, n_actions) or (N,) probabilities, or "logged", optional
+        The policy asked for. Left out, it is the one that the log has in columns (``log.policy``), and else the one
+        that acted, which "logged" means in any case. A function gets observations (M, D), or (M,) numbers of
         states, and returns probabilities (M, n_actions) or actions (M,); for continuous actions one draw for each, (M,
         A). A table has one row for each step of the log; (N,) are probabilities of the logged actions, enough for
         ratios.
@@ -93,7 +94,7 @@ def evaluate(
     run = Run(table, gamma, features, policy, start, estimators, probabilities, all, report)
     fitted = _fitted(run)
     run.report("done", 1.0)
-    return Evaluation(tuple(run.rows), fitted.values, tuple(run.notes), run.gamma, table.source, policy, fitted)
+    return Evaluation(tuple(run.rows), fitted.values, tuple(run.notes), run.gamma, table.source, run.policy, fitted)
 
 
 def _fitted(run: Run) -> Fitted:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.errors import InvalidInputError
+from tlstd.evaluation.action_values import PIECE
 from tlstd.evaluation.policies import Target
-from tlstd.evaluation.value_function import PIECE, ValueFunction
+from tlstd.evaluation.value_function import Encoded, ValueFunction
 from tlstd.logs.log import Log
-from tlstd.types import FloatArray, IntArray, Matrix, Transitions
+from tlstd.types import FloatArray, IntArray, Transitions
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +25,8 @@ class Starts:
     """(M, D), or (M,) numbers of states."""
     rows: IntArray | None
     """(M,): their rows in the log; None if the states were given."""
+    probabilities: FloatArray | None = None
+    """(M, n_actions): of the policy, where it is a table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +36,9 @@ class Fitted:
     values: ValueFunction
     """The model, its feature map, γ and whether it has values of states or of actions."""
     log: Log
+    """What the model has learned from: where ``rhos`` is None it may be a sample of the log asked about."""
     target: Target | None
-    """The policy asked for; None: the one that acted."""
+    """The policy asked for, in the states of this log; None: the one that acted."""
     rhos: FloatArray | None
     """(N,): importance ratios of the steps of the log; None without."""
     lambda_: float
@@ -51,23 +55,22 @@ class Fitted:
         """The same in one: every step's features in memory."""
         return next(self.pieces(max(1, len(self.log))))
 
-    def start_features(self, name: str) -> Matrix:
-        """Features (M, n) of a set of start states; of action values Σ_a π(a|s) φ(s, a)."""
-        return self.features_of(self.starts[name])
+    def start_features(self, name: str) -> Encoded:
+        """Features (M, n) and offsets (M,) of a set of start states; of action values Σ_a π(a|s) φ(s, a)."""
+        return self.encode(self.starts[name])
 
-    def features_of(self, starts: Starts) -> Matrix:
-        """Features (M, n) of states under the policy asked for."""
+    def encode(self, starts: Starts) -> Encoded:
+        """Features and offsets of states under the policy asked for."""
         if self.values.kind == "states":
             return self.values.encode(starts.observations)
         target = self.target
         assert target is not None
         if target.function is not None:
             return self.values.encode(starts.observations, policy=target.function)
-        assert target.table is not None
-        if starts.rows is None:
+        if starts.probabilities is None:
             raise InvalidInputError("start are states, but the policy is a table of the log's states: pass a function")
-        return self.values.encode(starts.observations, probabilities=target.table[starts.rows])
+        return self.values.encode(starts.observations, probabilities=starts.probabilities)
 
     def mean(self, name: str) -> float:
         """The mean value of a set of start states."""
-        return float(np.mean(self.values.model.predict(self.start_features(name))))
+        return float(np.mean(self.values.values_of(self.start_features(name))))

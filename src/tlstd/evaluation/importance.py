@@ -52,20 +52,20 @@ def per_decision(steps: Transitions, starts: IntArray, tails: FloatArray) -> tup
 
 
 def start_returns(
-    steps: Transitions, starts: IntArray, make: Callable[[], LinearEstimator]
+    steps: Transitions, starts: IntArray, reference_of: Callable[[Folds], Reference]
 ) -> tuple[float, FloatArray, str]:
     """Mean of the returns of start states, each of them, and how they were made.
 
     On-policy the discounted returns: those that are seen but for 2%, if these are enough, else all, completed by values
-    of a model that has learned from other episodes. Off-policy G_t = ρ_t (r_{t+1} + γ_{t+1} G_{t+1}) + (1 - ρ_t) v(x_t)
-    with such values v: doubly robust, in the form of N. Jiang, L. Li, "Doubly robust off-policy value evaluation", ICML
-    2016, with the values of states for those of actions.
+    ``reference_of(folds)``, of models that have learned from other episodes. Off-policy, with such values v,
+    G_t = ρ_t (r_{t+1} + γ_{t+1} G_{t+1}) + (1 - ρ_t) v(x_t): doubly robust, in the form of N. Jiang, L. Li, "Doubly
+    robust off-policy value evaluation", ICML 2016, with the values of states for those of actions.
     """
     folds = _episode_folds(steps)
     reference = None
     off_policy = bool((steps.rhos != 1.0).any())
     if off_policy or held_out.needs_reference(steps.discounts, steps.rhos, folds):
-        reference = _reference(steps, folds, make)
+        reference = reference_of(folds)
     rewards = steps.rewards.reshape(-1, 1)
     v0, v0_next = (np.zeros((0, 1)),) * 2 if reference is None else reference
     values = np.zeros(rewards.shape)
@@ -76,7 +76,7 @@ def start_returns(
         kernels.follow_tails(steps.discounts, steps.rhos, folds.cut, tails, ratios)
         used = starts[tails[starts] <= held_out.LARGEST_TAIL]
     found = values[used, 0]
-    how = "completed by values of other episodes' model" if reference is not None else "seen to the end"
+    how = "completed by values" if reference is not None else "seen to the end"
     return (float(found.mean()) if used.size else float("nan")), found, f"{used.size:,} returns, {how}"
 
 
@@ -91,7 +91,8 @@ def _episode_folds(steps: Transitions) -> Folds:
     return Folds(group % FOLDS, group, cut, min(FOLDS, n_groups), n_groups, 0)
 
 
-def _reference(steps: Transitions, folds: Folds, make: Callable[[], LinearEstimator]) -> Reference:
+def fold_values(steps: Transitions, folds: Folds, make: Callable[[], LinearEstimator]) -> Reference:
+    """Values of every step's state and next state by a model that has learned from the other folds."""
     values, next_values = np.zeros((len(steps), 1)), np.zeros((len(steps), 1))
     for fold in np.unique(folds.fold).tolist():
         mine = np.flatnonzero(folds.fold == fold)

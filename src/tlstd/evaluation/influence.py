@@ -41,6 +41,8 @@ class Asked(NamedTuple):
     """(M, d) features."""
     drawn: IntArray | None = None
     """(M,): the step of the log that each of them came with, counted from 0; None if the states are given."""
+    offsets: FloatArray | None = None
+    """(M,): what comes on top of features times weights; 0 if left out."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -223,6 +225,8 @@ class _Set(NamedTuple):
     """(M,); -1 for given states."""
     group: IntArray | None
     """(M,)."""
+    offsets: FloatArray
+    """(M, 1)."""
 
     @classmethod
     def of(cls, asked: Asked, model: KrylovLSTD, folds: Folds) -> _Set:
@@ -230,12 +234,13 @@ class _Set(NamedTuple):
         if X.shape[1] != model.n_features or not X.shape[0]:
             raise InvalidInputError(f"X has shape {X.shape}: pass rows of {model.n_features} features")
         seen = X[:, model.seen_ids]
+        offsets = np.zeros((X.shape[0], 1)) if asked.offsets is None else asked.offsets[:, None]
         if asked.drawn is None:
-            return cls(seen, np.full(X.shape[0], WHOLE), None)
+            return cls(seen, np.full(X.shape[0], WHOLE), None, offsets)
         drawn = np.asarray(asked.drawn)
         if drawn.shape != (X.shape[0],) or drawn.min() < 0 or drawn.max() >= folds.group.size:
             raise InvalidInputError(f"drawn has shape {drawn.shape}: pass the number of a step for each of the states")
-        return cls(seen, folds.fold[drawn], folds.group[drawn])
+        return cls(seen, folds.fold[drawn], folds.group[drawn], offsets)
 
     def mean_without(self, fold: int) -> FloatArray:
         """The mean row of those that did not come with a fold."""
@@ -258,7 +263,7 @@ def _measured(system: AdjointSystem, sets: list[_Set], kind: str) -> list[Influe
     found = []
     for i, asked in enumerate(sets):
         u = system.own(U[:, i::k]) if crossed else U[:, i]
-        V = np.asarray(asked.X @ W)
+        V = np.asarray(asked.X @ W) + asked.offsets
         value, starts = _starts(V, asked, folds, kind, crossed)
         value += float((u * (own if crossed else whole)).sum()) / T
         by_group = np.bincount(folds.group, u * u, folds.n_groups) / T**2

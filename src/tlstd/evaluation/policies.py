@@ -59,6 +59,13 @@ class Target:
                 return max(n, int(answer[1]))
         return n
 
+    def select(self, rows: IntArray | None) -> Target:
+        """The target for some rows of the log; None: all of them."""
+        if rows is None:
+            return self
+        table = None if self.table is None else self.table[rows]
+        return Target(self.function, table, None if self.logged is None else self.logged[rows])
+
     def probabilities(self, observations: NDArray[Any], n_actions: int) -> FloatArray:
         """(M, n_actions) by the function, for discrete actions."""
         assert self.function is not None
@@ -97,8 +104,8 @@ def as_target(policy: Any, log: Log) -> Target:
         return Target(function=policy)
     if isinstance(policy, str):
         raise InvalidParameterError(
-            f"policy is {policy!r}: pass a function or an array of probabilities; module:function is understood on the "
-            "command line only"
+            f"policy is {policy!r}: pass a function, an array of probabilities or 'logged'; module:function and "
+            "column:name are understood on the command line only"
         )
     array = as_floats(policy, "policy", None)
     n = len(log)

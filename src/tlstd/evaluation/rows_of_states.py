@@ -30,8 +30,10 @@ OFF_POLICY_LAMBDAS = (0.0, 0.5, 0.9)
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 STEP_SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
 """Of TD, divided by the mean ‖x‖²."""
-RANK = 40
-"""Of t-LSTD."""
+RANKS = (10, 20, 40, 80)
+"""Of t-LSTD, that are compared."""
+RANK_STEPS = 5_000
+"""Steps on which they are, about: each is as expensive as what it is chosen for."""
 MOST_FOR_LSTD = 1_000
 """Features seen up to which LSTD is in the table."""
 
@@ -40,8 +42,9 @@ def add_state_values(run: Run, rhos: FloatArray | None) -> Fitted:
     """Fit values of states, on-policy or with ratios, add the rows, and return the first one's."""
     features = run.feature_map()
     run.report("features", 0.4)
-    sample = run.sample(rhos)
-    steps = sample.log.transitions(features, run.gamma, rhos=sample.rhos)
+    sample = run.sample
+    sample_rhos = rhos if rhos is None or sample.rows is None else rhos[sample.rows]
+    steps = sample.log.transitions(features, run.gamma, rhos=sample_rhos)
     if not len(steps):
         raise InvalidInputError("the log has no step whose next observation is known: nothing can be learned")
     run.report("choosing λ and dimension", 0.45)
@@ -49,13 +52,13 @@ def add_state_values(run: Run, rhos: FloatArray | None) -> Fitted:
     rows = _Rows(run, features, steps, rhos)
     lambda_, dimension = rows.choose_lambda()
     model = KrylovLSTD(features.n_features, lambda_=lambda_, dimension=dimension)
-    fitted = Fitted(rows.learned(model), run.log, run.target, rhos, lambda_, dimension, run.starts)
+    fitted = Fitted(rows.learned(model, 0.5, 0.6), run.log, run.target, rhos, lambda_, dimension, run.starts)
     if run.wants("KrylovLSTD"):
         rows.add("KrylovLSTD", began, fitted.values, f"λ={lambda_:g}, dimension {dimension}")
-    if run.wants("LSTD") and rows.n_seen <= MOST_FOR_LSTD:
+    if run.wants("LSTD"):
         rows.add_lstd(lambda_)
     if run.wants("t-LSTD"):
-        rows.add_truncated(lambda_, min(RANK, rows.n_seen))
+        rows.add_truncated(lambda_)
     if run.wants("TD"):
         rows.add_td(lambda_)
     add_returns(run, fitted)
@@ -80,13 +83,18 @@ class _Rows:
         X = self.steps.X
         return self.features.n_features if isinstance(X, np.ndarray) else int(np.unique(X.indices).size)
 
-    def learned(self, model: LinearEstimator) -> ValueFunction:
-        """The model, after all steps of the log."""
-        values = ValueFunction(model, self.features, self.run.gamma)
-        values.update(self.run.log, rhos=self.rhos)
+    def learned(self, model: LinearEstimator, low: float, high: float) -> ValueFunction:
+        """The model, after all steps of the log; ``low`` and ``high`` are how much of all is done before and after."""
+        run, values = self.run, ValueFunction(model, self.features, self.run.gamma)
+        name = type(model).__name__
+        values.update(
+            run.log, rhos=self.rhos, report=lambda share: run.report(f"{name}: learning", low + (high - low) * share)
+        )
+        run.report(f"{name}: solving", high)
         return values
 
     def add(self, name: str, began: float, values: ValueFunction, note: str) -> None:
+        """A row of the table."""
         means = {name: float(np.mean(values.predict(starts.observations))) for name, starts in self.run.starts.items()}
         self.run.add(name + " with ratios" * (self.rhos is not None), began, means, note)
 
@@ -117,29 +125,42 @@ class _Rows:
         return choose(make, values, self.steps, otherwise=otherwise, reference=self.reference).value
 
     def add_lstd(self, lambda_: float) -> None:
+        """LSTD with a ridge."""
+        if self.n_seen > MOST_FOR_LSTD:
+            self.run.notes.append(
+                f"LSTD was left out: {self.n_seen:,} features were seen, more than {MOST_FOR_LSTD:,}."
+            )
+            return
         self.run.report("LSTD", 0.6)
         began, n = perf_counter(), self.features.n_features
         ridge = self.chosen(lambda r: LSTD(n, lambda_=lambda_, ridge=r), RIDGES, 1e-4)
-        values = self.learned(LSTD(n, lambda_=lambda_, ridge=ridge))
+        values = self.learned(LSTD(n, lambda_=lambda_, ridge=ridge), 0.62, 0.68)
         self.add("LSTD", began, values, f"λ={lambda_:g}, ridge {ridge:g}")
 
-    def add_truncated(self, lambda_: float, rank: int) -> None:
+    def add_truncated(self, lambda_: float) -> None:
+        """t-LSTD, or how long it would take."""
         self.run.report("t-LSTD", 0.7)
         began, n, steps = perf_counter(), self.features.n_features, len(self.run.log)
         if self.run.large and not self.run.everything:
             part = self.steps[: min(len(self.steps), 4_000)]
-            TLSTD(n, rank, lambda_=lambda_).update_many(part)
+            TLSTD(n, min(RANKS[-1], self.n_seen), lambda_=lambda_).update_many(part)
             minutes = (perf_counter() - began) / len(part) * steps / 60
             self.run.notes.append(f"t-LSTD was left out: it would take about {minutes:.0f} minutes (all=True, --all).")
             return
-        values = self.learned(TLSTD(n, rank, lambda_=lambda_))
+        ranks = sorted({min(rank, self.n_seen) for rank in RANKS})
+        some = self.steps[: min(len(self.steps), RANK_STEPS)]
+        rank = choose(
+            lambda r: TLSTD(n, r, lambda_=lambda_), ranks, some, otherwise=ranks[-1], reference=self.reference
+        ).value
+        values = self.learned(TLSTD(n, rank, lambda_=lambda_), 0.72, 0.88)
         self.add("t-LSTD", began, values, f"λ={lambda_:g}, rank {rank}")
 
     def add_td(self, lambda_: float) -> None:
+        """TD with a constant step size."""
         self.run.report("TD", 0.9)
         began, n, X = perf_counter(), self.features.n_features, self.steps.X
         square = float((X**2).sum() / X.shape[0])
         sizes = [size / square for size in STEP_SIZES]
         size = self.chosen(lambda a: TD(n, step_size=a, lambda_=lambda_), sizes, sizes[1])
-        values = self.learned(TD(n, step_size=size, lambda_=lambda_))
+        values = self.learned(TD(n, step_size=size, lambda_=lambda_), 0.9, 0.94)
         self.add("TD", began, values, f"λ={lambda_:g}, step size {size:.2g}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -46,10 +47,28 @@ Report = Callable[[str, float], None]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The part of a log on which parameters are chosen, with the ratios of its steps."""
+    """A part of a log."""
 
     log: Log
-    rhos: FloatArray | None
+    rows: IntArray | None
+    """Its rows in the whole log; None: it is the whole."""
+    name: str
+    """In words: so many episodes of so many steps."""
+
+    def starts(self, sets: dict[str, Starts]) -> dict[str, Starts]:
+        """Of the start states of the whole log those in this part; states that were given stay."""
+        if self.rows is None:
+            return sets
+        found = {}
+        for name, whole in sets.items():
+            if whole.rows is None:
+                found[name] = whole
+                continue
+            inside = np.isin(whole.rows, self.rows)
+            table = None if whole.probabilities is None else whole.probabilities[inside]
+            rows = np.searchsorted(self.rows, whole.rows[inside])
+            found[name] = Starts(whole.observations[inside], rows, table)
+        return found
 
 
 class Run:
@@ -76,16 +95,26 @@ class Run:
             raise InvalidInputError("the log has no steps: there is nothing to evaluate")
         if self.gamma == 1.0 and not log.terminated.any():
             raise InvalidParameterError("gamma is 1, but no episode of the log terminates: use gamma < 1")
-        self.target = None if policy is None else as_target(policy, log)
+        self.notes: list[str] = list(log.notes)
+        self.policy = self._policy(policy)
+        self.target = None if self.policy is None else as_target(self.policy, log)
         self.asked = _names(estimators)
         self.probabilities = parameters.choice("probabilities", probabilities, ("logged", "estimate"))
         self.everything = parameters.flag("all", everything)
-        self.report: Report = (lambda text, share: None) if report is None else report
-        self.notes: list[str] = list(log.notes)
+        self._report, self._done = report, 0.0
         self.rows: list[Row] = []
         self.continuous = log.actions is not None and log.actions.ndim == 2
         self.given_features = features
         self.starts = self._start_sets(start)
+
+    def _policy(self, policy: Any) -> Any:
+        """The policy given; else the one in the log's columns; else None, the one that acted."""
+        if isinstance(policy, str) and policy == "logged":
+            return None
+        if policy is None and self.log.policy is not None:
+            self.notes.append("The policy asked for is the one in the log's columns (the one that acted: 'logged').")
+            return self.log.policy
+        return policy
 
     def _start_sets(self, start: ArrayLike | str | None) -> dict[str, Starts]:
         """Each set of start states, by name."""
@@ -103,7 +132,11 @@ class Run:
             sets = {"start states": log.start_rows} if start == "first" else {"all states": np.arange(len(log))}
         if any(not rows.size for rows in sets.values()):
             raise InvalidInputError('the log has no first row of an episode: pass start="all", or states')
-        return {name: Starts(log.observations[rows], rows) for name, rows in sets.items()}
+        table = None if self.target is None else self.target.table
+        return {
+            name: Starts(log.observations[rows], rows, None if table is None else table[rows])
+            for name, rows in sets.items()
+        }
 
     def feature_map(self, joint: bool = False) -> FeatureMap:
         """The map asked for; ``joint``: of states and continuous actions side by side."""
@@ -123,6 +156,12 @@ class Run:
         """Whether parameters are chosen on a sample."""
         return len(self.log) > SAMPLED
 
+    def report(self, text: str, share: float) -> None:
+        """Say what is being done, and how much of all is done."""
+        self._done = max(self._done, share)
+        if self._report is not None:
+            self._report(text, self._done)
+
     def wants(self, name: str) -> bool:
         """Whether a row is asked for."""
         return self.asked is None or name in self.asked
@@ -131,25 +170,25 @@ class Run:
         """Add a row of the table."""
         self.rows.append(Row(name, values, perf_counter() - began, note))
 
-    def sample(self, rhos: FloatArray | None) -> Sample:
-        """What parameters are chosen on: the log, or about ``SAMPLE`` steps of it in evenly spaced episodes.
+    @cached_property
+    def sample(self) -> Sample:
+        """What parameters are chosen on: the log, or about ``SAMPLE`` steps of it where it is large."""
+        sample = self.sampled(SAMPLE if self.large else len(self.log))
+        if sample.rows is not None:
+            self.notes.append(f"{len(self.log):,} steps: λ, dimension and step size were chosen on {sample.name}.")
+        return sample
 
-        Where episodes are few and long it is the first steps.
-        """
+    def sampled(self, n: int) -> Sample:
+        """About n steps of the log in evenly spaced episodes; the first n steps, where episodes are few and long."""
         log = self.log
-        if not self.large:
-            return Sample(log, rhos)
-        wanted = max(1, int(log.n_episodes * SAMPLE / len(log)))
+        if n >= len(log):
+            return Sample(log, None, f"all {len(log):,} steps")
+        wanted = max(1, int(log.n_episodes * n / len(log)))
         chosen = np.unique(np.linspace(0, log.n_episodes - 1, wanted).astype(np.int64))
-        if np.diff(log.episodes)[chosen].sum() > 2 * SAMPLE:  # few, long ones
-            part, rows = log[:SAMPLE], np.arange(SAMPLE)
-        else:
-            part, rows = log.select(chosen), log.rows_of(chosen)
-        self.notes.append(
-            f"{len(log):,} steps: λ, dimension and step size were chosen on {part.n_episodes:,} episodes of "
-            f"{len(part):,} steps."
-        )
-        return Sample(part, None if rhos is None else rhos[rows])
+        if np.diff(log.episodes)[chosen].sum() > 2 * n:  # few, long ones
+            return Sample(log[:n], np.arange(n), f"the first {n:,} steps")
+        part = log.select(chosen)
+        return Sample(part, log.rows_of(chosen), f"{part.n_episodes:,} episodes of {len(part):,} steps")
 
 
 def _given_states(start: ArrayLike, log: Log) -> FloatArray | IntArray:

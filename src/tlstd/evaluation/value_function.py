@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from tlstd import container, parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError
 from tlstd.estimators.base import LinearEstimator
-from tlstd.evaluation.action_values import action_transitions, expected, joint_transitions, mean_features
+from tlstd.evaluation.action_values import PIECE, action_transitions, expected, joint_transitions, mean_features
 from tlstd.evaluation.policies import Policy, Target, as_target
 from tlstd.features.base import FeatureMap
 from tlstd.features.saving import description, restored
@@ -20,12 +20,19 @@ from tlstd.features.states import encoded
 from tlstd.logs.log import Log
 from tlstd.state import packed, unpacked
 from tlstd.types import FloatArray, Matrix, Transitions
-from tlstd.validation import as_array, as_floats, as_real
+from tlstd.validation import as_array, as_floats, as_real, locked
 
 CLASS_NAME = "ValueFunction"
 KINDS = ("states", "actions", "joint")
-PIECE = 250_000
-"""Steps of a log that are encoded at once."""
+
+
+class Encoded(NamedTuple):
+    """States as a value function sees them."""
+
+    X: Matrix
+    """(M, n): features."""
+    offsets: FloatArray
+    """(M,): what comes on top of features times weights."""
 
 
 class ValueFunction:
@@ -41,6 +48,9 @@ class ValueFunction:
         side by side.
     n_actions : int
         Number of discrete actions, or of numbers of a continuous one; 0 for values of states.
+    offsets : (n_actions,) numbers, or (1,), optional
+        Constants of each discrete action, or one for all, that come on top of what the model says: it has learned from
+        rewards less r_c = c_a - γ Σ π(a′|s′) c_a′. 0 if left out.
 
     Example
     -------
@@ -58,12 +68,23 @@ class ValueFunction:
     """
 
     def __init__(
-        self, model: LinearEstimator, features: FeatureMap, gamma: float, *, kind: str = "states", n_actions: int = 0
+        self,
+        model: LinearEstimator,
+        features: FeatureMap,
+        gamma: float,
+        *,
+        kind: str = "states",
+        n_actions: int = 0,
+        offsets: ArrayLike | None = None,
     ) -> None:
         self.model, self.features = model, features
         self.gamma = parameters.real("gamma", gamma, low=0.0, high=1.0)
         self.kind = parameters.choice("kind", kind, KINDS)
         self.n_actions = parameters.integer("n_actions", n_actions, low=0 if kind == "states" else 1)
+        size = self.n_actions if kind == "actions" else 1
+        self.offsets = locked(np.zeros(size) if offsets is None else as_floats(offsets, "offsets", 1).copy())
+        if self.offsets.shape != (size,) or (kind == "states" and self.offsets.any()):
+            raise InvalidParameterError(f"offsets are {self.offsets.tolist()}: {size} numbers, of values of actions")
         wanted = features.n_features * (self.n_actions if kind == "actions" else 1)
         if model.n_features != wanted:
             raise InvalidParameterError(f"the model has {model.n_features} features and the map makes {wanted}")
@@ -79,9 +100,9 @@ class ValueFunction:
         if self.kind == "states" and (policy is not None or actions is not None):
             raise InvalidInputError("these are values of states under one policy: ask without policy and actions")
         if self.kind != "actions" or policy is not None or actions is not None:
-            return self._values(self.encode(states, policy=policy, actions=actions))
+            return self.values_of(self.encode(states, policy=policy, actions=actions))
         n, single = len(as_array(states, "states")), np.eye(self.n_actions)
-        return np.column_stack([self._values(self.encode(states, probabilities=np.tile(a, (n, 1)))) for a in single])
+        return np.column_stack([self.values_of(self.encode(states, probabilities=np.tile(a, (n, 1)))) for a in single])
 
     def encode(
         self,
@@ -90,10 +111,11 @@ class ValueFunction:
         policy: Policy | None = None,
         actions: ArrayLike | None = None,
         probabilities: FloatArray | None = None,
-    ) -> Matrix:
-        """Features (M, n) whose product with the weights are the values of states.
+    ) -> Encoded:
+        """Features (M, n) and offsets (M,): features times weights, and offsets, are the values of states.
 
-        Of action values Σ_a π(a|s) φ(s, a), by a policy, by the actions meant, or by probabilities (M, n_actions).
+        Of action values Σ_a π(a|s) φ(s, a) and Σ_a π(a|s) c_a, by a policy, by the actions meant, or by probabilities
+        (M, n_actions).
         """
         observations = as_array(states, "states")
         if observations.ndim not in (1, 2):
@@ -102,10 +124,11 @@ class ValueFunction:
         if observations.dtype.kind not in "iu":
             observations = rows.reshape(observations.shape)
         if self.kind == "joint":
-            return self._joint(observations, rows, policy, actions)
+            X = self._joint(observations, rows, policy, actions)
+            return Encoded(X, np.full(len(rows), self.offsets[0]))
         X = encoded(self.features, rows)
         if self.kind == "states":
-            return X
+            return Encoded(X, np.zeros(len(rows)))
         if policy is not None:
             probabilities = Target(function=policy).probabilities(observations, self.n_actions)
         elif actions is not None:
@@ -114,7 +137,7 @@ class ValueFunction:
             raise InvalidInputError("these are values of states and actions: pass a policy, or the actions")
         full = np.zeros((len(rows), self.n_actions))
         full[:, : probabilities.shape[1]] = probabilities
-        return expected(sp.csr_array(X), full)
+        return Encoded(expected(sp.csr_array(X), full), full @ self.offsets)
 
     def _joint(
         self, observations: NDArray[Any], rows: FloatArray, policy: Policy | None, actions: ArrayLike | None
@@ -127,14 +150,15 @@ class ValueFunction:
             raise InvalidInputError("these are values of states and continuous actions: pass a policy or actions")
         return mean_features(self.features, rows, drawn)
 
-    def _values(self, X: Matrix) -> FloatArray:
-        values: FloatArray = self.model.predict(X)
+    def values_of(self, encoded: Encoded) -> FloatArray:
+        """Values (M,) of what :meth:`encode` returned."""
+        values: FloatArray = self.model.predict(encoded.X) + encoded.offsets
         return values
 
     def pieces(
         self, log: Log, *, target: Target | None = None, rhos: FloatArray | None = None, rows: int = PIECE
     ) -> Iterator[Transitions]:
-        """The steps of a log as the model learns them, encoded in pieces of at most ``rows`` steps."""
+        """The steps of a log as the model learns them, rewards less offsets, in pieces of at most ``rows`` steps."""
         start = 0
         for piece in log.pieces(rows):
             stop = start + len(piece)
@@ -145,19 +169,31 @@ class ValueFunction:
                 assert target is not None
                 part = target.of_rows(start, stop)
                 if self.kind == "actions":
-                    yield action_transitions(piece, self.features, part, self.gamma, self.n_actions)
+                    yield action_transitions(piece, self.features, part, self.gamma, self.n_actions, self.offsets)
                 else:
-                    yield joint_transitions(piece, self.features, part, self.gamma)
+                    yield joint_transitions(piece, self.features, part, self.gamma, self.offsets)
             start = stop
 
-    def update(self, log: Log, *, policy: Any = None, rhos: ArrayLike | None = None) -> None:
-        """Go on learning from a new log, piece by piece; of action values for the same policy as before."""
+    def update(
+        self,
+        log: Log,
+        *,
+        policy: Any = None,
+        rhos: ArrayLike | None = None,
+        report: Callable[[float], None] | None = None,
+    ) -> None:
+        """Go on learning from a new log, piece by piece; of action values for the same policy as before.
+
+        ``report`` is told the share of the log that has been learned from.
+        """
         if self.kind != "states" and policy is None:
             raise InvalidInputError("these are action values: pass the policy that they are of")
-        target = None if self.kind == "states" else as_target(policy, log)
+        target = policy if isinstance(policy, Target) else None if self.kind == "states" else as_target(policy, log)
         ratios = None if rhos is None else as_floats(rhos, "rhos", 1)
-        for steps in self.pieces(log, target=target, rhos=ratios):
+        for i, steps in enumerate(self.pieces(log, target=target, rhos=ratios)):
             self.model.update_many(steps)
+            if report is not None:
+                report(min(1.0, (i + 1) * PIECE / len(log)))
 
     def save(self, path: container.Path) -> None:
         """Write model and feature map to one file, replaced as a whole; the file holds numbers, and no policy."""
@@ -167,6 +203,7 @@ class ValueFunction:
             "gamma": self.gamma,
             "kind": self.kind,
             "n_actions": self.n_actions,
+            "offsets": self.offsets.tolist(),
             "model": described,
             "features": map_described,
         }
@@ -187,14 +224,15 @@ class ValueFunction:
     @classmethod
     def _of(cls, contents: container.Contents) -> ValueFunction:
         given, saved = contents.parameters, contents.saved
-        if given.keys() != {"gamma", "kind", "n_actions", "model", "features"}:
+        if given.keys() != {"gamma", "kind", "n_actions", "offsets", "model", "features"}:
             raise StateError("its parameters are not those of a value function")
         features = restored(given["features"], saved.apart("features"))
         model = unpacked(given["model"], saved.apart("model"))
         saved.finish()
         try:
-            return cls(model, features, given["gamma"], kind=given["kind"], n_actions=given["n_actions"])
-        except InvalidParameterError as error:
+            options = {name: given[name] for name in ("kind", "n_actions", "offsets")}
+            return cls(model, features, given["gamma"], **options)
+        except (InvalidParameterError, InvalidInputError) as error:
             raise StateError(f"its parameters do not fit ({error})") from error
 
     def __repr__(self) -> str:

@@ -111,8 +111,8 @@ def views(fitted: Fitted) -> Views:
 
 
 def _values(fitted: Fitted, rows: IntArray) -> FloatArray:
-    X = fitted.features_of(Starts(fitted.log.observations[rows], rows))
-    values: FloatArray = fitted.values.model.predict(X)
+    table = None if fitted.target is None or fitted.target.table is None else fitted.target.table[rows]
+    values: FloatArray = fitted.values.values_of(fitted.encode(Starts(fitted.log.observations[rows], rows, table)))
     return values
 
 

@@ -10,7 +10,7 @@ from tlstd.logs.cutting import cut
 from tlstd.logs.draft import Draft
 from tlstd.logs.ending import find_ends
 from tlstd.logs.episodes import leave_out_repeated, number_episodes, put_in_order, take_final_rows
-from tlstd.logs.numbers import check_numbers
+from tlstd.logs.numbers import check_numbers, drop_bad_episodes
 from tlstd.logs.table import Checked, Table
 
 
@@ -27,6 +27,7 @@ def check(table: Table) -> Checked:
     number_episodes(draft, convert_flags(draft))
     put_in_order(draft)
     leave_out_repeated(draft)
+    drop_bad_episodes(draft)
     take_final_rows(draft)
     check_numbers(draft)
     terminated, truncated = find_ends(draft)

@@ -21,6 +21,7 @@ ROLES = (
     "next_observation",
     "probability",
     "log_probability",
+    "policy",
 )
 """What a column can be."""
 
@@ -40,6 +41,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "next_observation": ("next_observation", "next_observations", "next_obs", "new_obs", "next_state", "next_states"),
     "probability": ("probability", "probabilities", "action_prob", "action_probability", "propensity", "pscore"),
     "log_probability": ("log_probability", "action_logp", "logp", "log_prob", "action_log_prob"),
+    "policy": (),  # the policy asked for is named, never guessed
 }
 """Names by which a column is known for what it is, whatever the case of their letters."""
 
@@ -96,7 +98,7 @@ PRESETS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """Names of the columns by who writes them; the first that is there counts."""
 
-_SEVERAL = ("observation", "next_observation", "action")
+_SEVERAL = ("observation", "next_observation", "action", "policy")
 
 
 class Mapped(NamedTuple):

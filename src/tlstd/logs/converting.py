@@ -25,6 +25,7 @@ def check_options(draft: Draft) -> None:
     table = draft.table
     if table.ends is not None:
         parameters.choice("ends", table.ends, ENDS)
+    parameters.choice("on_nan", table.on_nan, ("refuse", "drop"))
     if table.time_limit is not None:
         parameters.integer("time_limit", table.time_limit)
     if table.n_observations is not None:
@@ -54,6 +55,8 @@ def convert(draft: Draft) -> None:
         columns["action"] = _action(draft, table.action)
     if table.probability is not None:
         columns["probability"] = _numbers(draft, table.probability, "probability")
+    if table.policy is not None:
+        columns["policy"] = _numbers(draft, table.policy, "policy")
     if table.step is not None:
         columns["step"] = _numbers(draft, table.step, "step", keep=True)
     if table.episode is not None:
@@ -66,7 +69,7 @@ def convert(draft: Draft) -> None:
             raise InvalidInputError(
                 f"{draft.name(role)} has {len(column)} rows and {draft.name('observation')} {n}: each step needs one"
             )
-        if column.ndim != 1 and role not in ("observation", "next_observation", "action"):
+        if column.ndim != 1 and role not in ("observation", "next_observation", "action", "policy"):
             raise InvalidInputError(f"{draft.name(role)} has shape {column.shape}: pass one value for each step")
     draft.columns = columns
     _as_discrete(draft)

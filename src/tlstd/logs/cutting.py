@@ -32,13 +32,14 @@ def cut(draft: Draft, terminated: BoolArray, truncated: BoolArray) -> Checked:
     _say_lost(draft, truncated[ends], known)
     discrete = draft.n_observations is not None
     kind: Any = np.int64 if discrete else np.float64
-    actions, probability = draft.columns.get("action"), draft.columns.get("probability")
+    actions, probability, policy = (draft.columns.get(role) for role in ("action", "probability", "policy"))
     return Checked(
         observations=_read_only(np.ascontiguousarray(observations, dtype=kind)),
         rewards=_read_only(draft.columns["reward"]),
         final=_read_only(final.astype(kind)),
         actions=None if actions is None else _read_only(actions),
         probabilities=None if probability is None else _read_only(probability),
+        policy=None if policy is None else _read_only(policy),
         terminated=_read_only(terminated),
         truncated=_read_only(truncated),
         has_final=_read_only(known),

@@ -163,7 +163,8 @@ def take_final_rows(draft: Draft) -> None:
     if bad.any():
         raise InvalidInputError(
             f"{draft.name('reward')} is missing in {draft.where(np.flatnonzero(bad))}: every step needs a reward "
-            "(only the last row of an episode may be without, if it is the observation after the last step)"
+            "(only the last row of an episode may be without, if it is the observation after the last step); "
+            "on_nan='drop' (--drop-nan) drops these episodes"
         )
     rows = np.flatnonzero(missing)
     draft.final_values[code[rows]] = draft.columns["observation"][rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -86,6 +86,9 @@ class Log:
     """Whether the last episode goes on in the piece after this one; ``final`` is then its first observation."""
     source: str = field(default="arrays")
     """Where it comes from."""
+    policy: FloatArray | None = None
+    """(N,) probabilities of the logged actions under the policy asked for, or (N, n_actions) of all; None if the log
+    does not have it."""
 
     @classmethod
     def from_arrays(
@@ -101,12 +104,14 @@ class Log:
         steps: ArrayLike | None = None,
         next_observations: Any = None,
         probabilities: ArrayLike | None = None,
+        policy: ArrayLike | None = None,
         discrete: bool | None = None,
         n_observations: int | None = None,
         time_limit: int | None = None,
         ends: str | None = None,
         columns: Sequence[str] | None = None,
         memory: int = MEMORY,
+        on_nan: str = "refuse",
     ) -> Log:
         """A log from columns, one row a step; ``docs/logs.md`` says what is mended and what is refused.
 
@@ -128,6 +133,9 @@ class Log:
             After each step. Left out, they are the next rows.
         probabilities : (N,), optional
             Of the actions, under the policy that acted.
+        policy : (N,) or (N, n_actions), optional
+            Probabilities of the actions, or of all actions, under another policy: the one that :func:`tlstd.evaluate`
+            is to evaluate.
         discrete : bool, optional
             Whether (N,) observations are the numbers of states; left out, integers are if they are small enough.
         n_observations : int, optional
@@ -140,6 +148,8 @@ class Log:
             Names of the observed numbers, for messages.
         memory : int
             Bytes that sorting may take; rows out of order that need more are refused.
+        on_nan : "refuse" or "drop"
+            Whether a log with numbers that are missing or infinite is refused, or the episodes that have them dropped.
 
         Returns
         -------
@@ -157,12 +167,14 @@ class Log:
             step=steps,
             next_observation=next_observations,
             probability=probabilities,
+            policy=policy,
             discrete=discrete,
             n_observations=n_observations,
             time_limit=time_limit,
             ends=ends,
             columns=None if columns is None else tuple(columns),
             memory=memory,
+            on_nan=on_nan,
         )
         return cls._of(check(table))
 
@@ -178,6 +190,8 @@ class Log:
         time_limit: int | None = None,
         ends: str | None = None,
         memory: int = MEMORY,
+        on_nan: str = "refuse",
+        report: Callable[[str, float], None] | None = None,
     ) -> Log:
         """A log from files or a frame, in memory; :func:`read_chunks` reads what is larger.
 
@@ -191,13 +205,15 @@ class Log:
             10), and may go on with the episode of the file before.
         columns : dict, optional
             From what a column is (``observation``, ``action``, ``reward``, ``terminated``, ``truncated``, ``done``,
-            ``episode``, ``step``, ``next_observation``, ``probability``, ``log_probability``) to its name. Several
-            names together are one observation or action; None says that there is none. What is left out is guessed by
-            names, and ``notes`` says how.
+            ``episode``, ``step``, ``next_observation``, ``probability``, ``log_probability``, ``policy``) to its name.
+            Several names together are one observation, action or policy; None says that there is
+            none. What is left out is guessed by names, and ``notes`` says how.
         preset : "minari", "lerobot", "rllib", "d4rl" or "flat", optional
             Names that these use.
-        discrete, n_observations, time_limit, ends, memory
+        discrete, n_observations, time_limit, ends, memory, on_nan
             As in :meth:`from_arrays`.
+        report : function of a text and a share, optional
+            Called as rows are read from files.
 
         Example
         -------
@@ -211,11 +227,13 @@ class Log:
         """
         source = Source(frame, columns, preset)
         table = source.table(
+            report,
             discrete=discrete,
             n_observations=n_observations,
             time_limit=time_limit,
             ends=ends,
             memory=memory,
+            on_nan=on_nan,
             notes=source.mapped.notes,
         )
         return cls._of(check(table), source=source.name)
@@ -324,6 +342,7 @@ class Log:
             terminated=self.terminated[rows],
             truncated=self.truncated[rows],
             probabilities=None if self.probabilities is None else self.probabilities[rows],
+            policy=None if self.policy is None else self.policy[rows],
             final=self.final[episodes],
             has_final=self.has_final[episodes],
             begins=self.begins[episodes],

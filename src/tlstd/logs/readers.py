@@ -127,6 +127,11 @@ def _paths(source: Any) -> list[Path]:
         raise InvalidInputError("there are no files to read: the list is empty")
     found: list[Path] = []
     for item in source:
+        if "://" in str(item):
+            raise InvalidInputError(
+                f"{item} is an address: only files on this machine are read; copy it here, or pass a frame, e.g. "
+                "polars.scan_parquet(address)"
+            )
         path = Path(item).expanduser()
         if path.is_dir():
             inside = [file for file in path.rglob("*") if _format(file) and file.is_file()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,9 @@ from tlstd.errors import InvalidInputError
 from tlstd.logs.columns import Names, find
 from tlstd.logs.readers import Columns, Part, Places, open_parts
 from tlstd.logs.table import Table
+
+ROWS = 500_000
+"""Rows that are read at once."""
 
 
 class Source:
@@ -43,14 +46,19 @@ class Source:
     def _called(self, part: Part) -> str:
         return part.name or "the table"
 
-    def table(self, **options: Any) -> Table:
-        """Everything, in memory."""
+    def table(self, report: Callable[[str, float], None] | None = None, **options: Any) -> Table:
+        """Everything, in memory; ``report`` is told how many rows have been read, and what share of the files."""
         places, read = Places(), []
         start = 0
-        for part in self.parts:
+        for i, part in enumerate(self.parts):
             places.add(start, part.name)
-            read.append(part.read(self.names))
-            start += _height(read[-1])
+            for chunk in [part.read(self.names)] if report is None else part.chunks(self.names, ROWS):
+                read.append(chunk)
+                start += _height(chunk)
+                if report is not None:
+                    report(f"reading: {start:,} rows", i / len(self.parts))
+        if not read:
+            read.append(self.parts[0].read(self.names))
         return self.made(read, places, **options)
 
     def chunks(self, rows: int, places: Places) -> Iterator[Columns]:

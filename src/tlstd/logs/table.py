@@ -34,12 +34,14 @@ class Table:
     step: Any = None
     next_observation: Any = None
     probability: Any = None
+    policy: Any = None
     discrete: bool | None = None
     n_observations: int | None = None
     time_limit: int | None = None
     ends: str | None = None
     columns: tuple[str, ...] | None = None
     memory: int = MEMORY
+    on_nan: str = "refuse"
     names: dict[str, str] = field(default_factory=dict)
     """What the columns are called in the source, by what they are."""
     where: Callable[[Sequence[int]], str] = name_rows
@@ -81,6 +83,7 @@ class Checked:
     episodes: IntArray
     ids: list[Any]
     probabilities: FloatArray | None
+    policy: FloatArray | None
     begins: BoolArray
     has_ends: bool
     n_observations: int | None

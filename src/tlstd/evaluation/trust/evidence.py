@@ -257,15 +257,20 @@ class Evidence:
             return influence_on(self.sample)
         values = self.sample.values
         own = ValueFunction(
-            self._refitted(self.sample), values.features, self.gamma, kind=values.kind, n_actions=values.n_actions
+            self._refitted(self.sample),
+            values.features,
+            self.gamma,
+            kind=values.kind,
+            n_actions=values.n_actions,
+            offsets=values.offsets,
         )
         return influence_on(replace(self.sample, values=own))
 
     def value_of_sample(self, without: int | None = None) -> float:
         """The answer from the sample, or from all of its episodes but one."""
         part = self.sample if without is None else _without(self.sample, without)
-        X = self.sample.features_of(self.starts)
-        return float(np.mean(self._refitted(part).predict(X)))
+        X, offsets = self.sample.encode(self.starts)
+        return float(np.mean(self._refitted(part).predict(X) + offsets))
 
     def _refitted(self, part: Fitted) -> LinearEstimator:
         model = KrylovLSTD(part.values.model.n_features, lambda_=part.lambda_, dimension=part.dimension)
@@ -317,6 +322,7 @@ def gather(fitted: Fitted) -> Evidence:
     name, starts = next(iter(fitted.starts.items()))
     if starts.rows is not None:
         own = part.start_rows if starts.rows.size < len(log) else np.arange(len(part))
-        starts = Starts(part.observations[own], own)
+        table = None if target is None else target.table
+        starts = Starts(part.observations[own], own, None if table is None else table[own])
     rhos = None if fitted.rhos is None else fitted.rhos[rows]
     return Evidence(log, replace(fitted, log=part, target=target, rhos=rhos, starts={name: starts}), n_actions)
