@@ -319,11 +319,8 @@ _ENTRIES: dict[str, Callable[[Any, str], tuple[Any, Any, Any]]] = {
 
 
 def _csr(data: FloatArray, indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]) -> sp.csr_array:
-    """A csr_array of the very arrays given, with 64-bit indices. (SciPy would make them narrower, and copy.)"""
+    """A csr_array of the very arrays given unless they are strided, with 64-bit indices. (SciPy would narrow them.)"""
     csr = sp.csr_array(shape, dtype=np.float64)
-    csr.data, csr.indices, csr.indptr = (
-        data,
-        indices.astype(np.int64, copy=False),
-        indptr.astype(np.int64, copy=False),
-    )
+    csr.data = np.ascontiguousarray(data)
+    csr.indices, csr.indptr = (np.ascontiguousarray(part, dtype=np.int64) for part in (indices, indptr))
     return csr

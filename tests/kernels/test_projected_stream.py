@@ -23,7 +23,7 @@ def followed(
     state = trace.copy(), np.array([1.0, 0.0, 0.0, 7.0])
     kernels.begin(system, state)
     np.testing.assert_allclose(system[3], np.linalg.solve(M, c))
-    columns, bases, values = (row, next_row, discounts, traces, rewards), (left, first), np.zeros(n)
+    columns, bases, values = (row, next_row, discounts, traces, rewards[:, None]), (left, first), np.zeros(n)
     ends = iter((n + 1, n + 2))
     ours, expected, weight = [], [], 1.0
     for t in range(n):
@@ -34,7 +34,7 @@ def followed(
                 if at_once
                 else np.concatenate([G[: n + 1], G[[n + 1 if t == 4 else n + 2]]])[: n + 1 + (next_row[t] < 0)]
             )
-            kernels.follow(rows, 0, columns, rhos, t, stop, 0.8, growth, bases, system, state, values[t:])
+            kernels.follow(rows, 0, columns, rhos, 0, t, stop, 0.8, growth, bases, system, state, values[t:])
         trace = rhos[t] * (0.8 * traces[t] * trace + G[t])
         d = G[t, first : first + m] - (discounts[t] * G[t + 1, first : first + m] if next_row[t] >= 0 else 0.0)
         M = M + weight * np.outer(left.T @ trace, d)
@@ -79,12 +79,12 @@ def test_a_system_that_becomes_singular_keeps_its_solution_and_goes_on() -> None
     state = np.zeros(1), np.array([1.0, 0.0, 0.0, 0.0])
     kernels.begin(system, state)
     G, ones = np.array([[1.0], [3.0], [1.0], [-3.0]]), np.ones(4)
-    columns = np.array([0, 2], dtype=np.int32), np.array([1, 3], dtype=np.int32), ones, np.zeros(4), ones
-    bases, values = (np.eye(1), 0), np.zeros(2)
-    kernels.follow(G, 0, columns, None, 0, 1, 0.5, 1.0, bases, system, state, values)
+    columns = np.array([0, 2], dtype=np.int32), np.array([1, 3], dtype=np.int32), ones, np.zeros(4), ones[:, None]
+    bases, values, none = (np.eye(1), 0), np.zeros(2), np.zeros(0)
+    kernels.follow(G, 0, columns, none, 0, 0, 1, 0.5, 1.0, bases, system, state, values)
     assert system[0][0, 0] == 0.0
     assert system[3][0] == 3.0
     assert values[0] == 9.0
-    kernels.follow(G, 0, columns, None, 1, 2, 0.5, 1.0, bases, system, state, values[1:])
+    kernels.follow(G, 0, columns, none, 0, 1, 2, 0.5, 1.0, bases, system, state, values[1:])
     np.testing.assert_allclose(system[3], [8.0 / 4.0])
     np.testing.assert_allclose(values[1], -6.0)

@@ -137,12 +137,13 @@ def sherman_morrison(inverse, u, d, p, q):
 
 
 @kernel
-def follow(G, first_row, samples, rhos, start, stop, lambda_, growth, bases, system, state, values):
+def follow(G, first_row, samples, rhos, target, start, stop, lambda_, growth, bases, system, state, values):
     """Add the samples from ``start`` to ``stop`` of a chunk, in place. Weights grow by a factor ``growth`` a sample.
 
-    ``samples`` is (row, next_row, discounts, trace_discounts, rewards), ``bases`` is (left, first). ``G`` has the
-    coordinates of the rows from ``first_row`` on. If ``values`` is not empty, the value of each x_{t+1} right after its
-    step is written there; where ``next_row`` is -1, the coordinates of x_{t+1} are taken from the end of G, in order.
+    ``samples`` is (row, next_row, discounts, trace_discounts, rewards), rewards (N, targets); ``rhos`` is empty if all
+    are 1; ``bases`` is (left, first). ``G`` has the coordinates of the rows from ``first_row`` on. If ``values`` is not
+    empty, the value of each x_{t+1} right after its step is written there; where ``next_row`` is -1, the coordinates of
+    x_{t+1} are taken from the end of G, in order.
     O(k·m + m²) a sample.
     """
     row, next_row, discounts, trace_discounts, rewards = samples
@@ -156,7 +157,7 @@ def follow(G, first_row, samples, rhos, start, stop, lambda_, growth, bases, sys
     ends = G.shape[0] - ((next_row[start:stop] < 0).sum() if values.size else 0)
     for t in range(start, stop):
         a, b, discount, decay = row[t] - first_row, next_row[t] - first_row, discounts[t], trace_discounts[t] * lambda_
-        rho = 1.0 if rhos is None else rhos[t]
+        rho = rhos[t] if rhos.size else 1.0
         for i in range(k):
             trace[i] = rho * (decay * trace[i] + G[a, i])
         times_left(left, trace, u)
@@ -170,7 +171,7 @@ def follow(G, first_row, samples, rhos, start, stop, lambda_, growth, bases, sys
         if renew and invertible:  # this solution stays if there is none afterwards
             solve(M, inverse, c, y, rest)
         for i in range(m):
-            c[i] += u[i] * rewards[t]
+            c[i] += u[i] * rewards[t, target]
             for j in range(m):
                 M[i, j] += u[i] * d[j]
         if renew:
@@ -214,6 +215,7 @@ def follow_one(rows, row, next_row, step, lambda_, growth, table, bases, system,
             for j in range(table.shape[1]):
                 G[side, j] += table[p, j] if val.size == 0 else val[e] * table[p, j]
     here = np.zeros(1, dtype=np.int32), np.full(1, 1 if next_row >= 0 else -1, dtype=np.int32)
-    columns = np.full(1, step[1]), np.full(1, step[2]), np.full(1, step[0])
-    follow(G, 0, (*here, *columns), None, 0, 1, lambda_, growth, bases, system, state, np.empty(0))
+    samples = (*here, np.full(1, step[1]), np.full(1, step[2]), np.full((1, 1), step[0]))
+    zero, none = np.int64(0), np.empty(0)  # not a literal: the loop is compiled once for all who call it
+    follow(G, zero, samples, none, zero, zero, zero + 1, lambda_, growth, bases, system, state, none)
     return True

@@ -54,7 +54,7 @@ class Batch:
 
     @classmethod
     def from_transitions(cls, t: Transitions) -> Batch:
-        """All columns; features are never copied, other columns only where they are strided or read-only."""
+        """All columns; features are not copied, other columns only where they are strided or read-only."""
         x, x_next = _store(t.store), _store(t.next_store)
         if isinstance(x, tuple) != isinstance(x_next, tuple):
             x, x_next = _as_csr(x), _as_csr(x_next)

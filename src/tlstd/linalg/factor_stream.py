@@ -7,6 +7,7 @@ from math import log, log1p
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlstd.container import Saved, State
 from tlstd.linalg.batch import Batch, packed, row_arrays
@@ -112,26 +113,28 @@ class FactorStream:
         second = self.system.equations
         lambda_ = self.system.lambda_ if second is None else second.lambda_
         for target, stream in enumerate(now):
-            columns = (rows, next_rows, part.discounts, part.trace_discounts, part.rewards[:, target].copy())
+            columns = (rows, next_rows, part.discounts, part.trace_discounts, part.rewards)
             out = np.empty(0 if values is None else len(part))
-            made.append(stream.followed(G, columns, part.rhos, lambda_, out))
+            made.append(stream.followed(G, columns, part.rhos, target, lambda_, out))
             if values is not None:
                 values[:, target] = out
         return tuple(made)
 
-    def _coordinates(self, stream: ProjectedStream, part: Batch) -> tuple[FloatArray, IntArray, IntArray]:
+    def _coordinates(self, stream: ProjectedStream, part: Batch) -> tuple[FloatArray, NDArray[Any], NDArray[Any]]:
         """tableᵀx of both sides, and the rows of them that each sample has."""
         N, n = len(part), stream.n
+        each = np.arange(2 * N, dtype=np.int32)  # as the rows of a chunk: the kernel is compiled once for both
         if isinstance(part.x, np.ndarray) and isinstance(part.x_next, np.ndarray) and n == self.system.n_features:
             with one_thread():
                 sides = np.vstack(part.dense(self.system.seen.ids))
-                return sides @ stream.table, np.arange(N), np.arange(N, 2 * N)
+                return sides @ stream.table, each[:N], each[N:]
         x, rows, x_next, next_rows = part.sparse()
         if part.one_store:  # the next row mostly is the following row
             picked, where = np.unique(np.concatenate([rows, next_rows]), return_inverse=True)
-            return self._gathered(stream, x, picked), where[:N], where[N:]
+            each = where.astype(np.int32)
+            return self._gathered(stream, x, picked), each[:N], each[N:]
         G = np.vstack([self._gathered(stream, x, rows), self._gathered(stream, x_next, next_rows)])
-        return G, np.arange(N), np.arange(N, 2 * N)
+        return G, each[:N], each[N:]
 
     def _gathered(
         self, stream: ProjectedStream, csr: tuple[IntArray, IntArray, FloatArray], picked: IntArray

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlstd.container import Saved, State
 from tlstd.kernels import projected_stream as kernels
@@ -151,11 +153,12 @@ class ProjectedStream:
             if ends is not None and now:
                 G[-now:] = ends[n_ends : n_ends + now]
                 n_ends += now
-            columns = (chunk.row, chunk.next_row, chunk.discounts, chunk.trace_discounts, chunk.rewards[:, target])
+            columns = (chunk.row, chunk.next_row, chunk.discounts, chunk.trace_discounts, chunk.rewards)
+            rhos = _NO_VALUES if chunk.rhos is None else chunk.rhos
             out = _NO_VALUES if values is None else values[written:]
-            bases, system, state = self._bases, self._system, self._state
             kernels.follow(
-                G, first_row, columns, chunk.rhos, start, stop, lambda_, self.growth, bases, system, state, out
+                *(G, first_row, columns, rhos, target, start, stop, lambda_, self.growth),
+                *(self._bases, self._system, self._state, out),
             )
             written += stop - start
 
@@ -171,8 +174,9 @@ class ProjectedStream:
     def followed(
         self,
         G: FloatArray,
-        columns: tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray],
+        columns: tuple[NDArray[Any], NDArray[Any], FloatArray, FloatArray, FloatArray],
         rhos: FloatArray,
+        target: int,
         lambda_: float,
         values: FloatArray,
     ) -> ProjectedStream:
@@ -183,8 +187,9 @@ class ProjectedStream:
         G : (rows, k)
             Coordinates tableᵀx.
         columns
-            Rows of x and of x_next in G, γ_{t+1}, γ_t and rewards, (N,) each.
+            Rows of x and of x_next in G, γ_{t+1} and γ_t, (N,) each, and rewards (N, targets).
         rhos : (N,)
+        target : int
         lambda_ : float
         values : (N,) or empty
             Where the value of each x_next right after its step is written, in place.
@@ -198,9 +203,9 @@ class ProjectedStream:
                 part *= scale
             numbers[0] *= factor
         other._system, other._state = (M, inverse, c, y), (trace, numbers)
-        bases, n_samples = self._bases, columns[0].size
         kernels.follow(
-            G, 0, columns, rhos, 0, n_samples, lambda_, self.growth, bases, other._system, other._state, values
+            *(G, 0, columns, rhos, target, 0, rhos.size, lambda_, self.growth),
+            *(self._bases, other._system, other._state, values),
         )
         return other
 
