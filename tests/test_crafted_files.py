@@ -9,6 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from tlstd_lab import crafted_values
 
 from tests.estimators.plain import Plain
 from tlstd.checks import files
@@ -26,6 +27,25 @@ def test_crafted_files(name: str, tries: int) -> None:
     counts = Counter(outcome.words for outcome in outcomes)
     assert counts["refused"] > 0.1 * tries
     assert counts["used"] > 0.1 * tries
+
+
+@pytest.mark.parametrize("tries", [60, pytest.param(2_000, marks=pytest.mark.long)])
+def test_crafted_value_functions(tries: int) -> None:
+    """Features, constants and the model inside, each changed: refused, or used without another error."""
+    outcomes = crafted_values.try_files(tries)
+    assert [outcome for outcome in outcomes if outcome.failed] == []
+    counts = Counter(outcome.words for outcome in outcomes)
+    assert min(counts["refused"], counts["used"]) > 0.1 * tries
+
+
+@pytest.mark.long
+def test_every_field_of_a_value_function_is_changed() -> None:
+    sound = crafted_values.sound_files()
+    changed = " ".join(files.crafted(sound, 0, i)[0] for i in range(6_000))
+    for data in sound:
+        header, arrays = files.unpack(data)
+        for name in [*arrays, *header["parameters"], *header["parameters"]["features"]]:
+            assert name in changed, f"{name} was never changed"
 
 
 def test_every_field_is_changed() -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tlstd.errors import InvalidParameterError
+from tlstd_lab import crafted_values
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,10 +71,11 @@ def check_names(names: Sequence[str]) -> list[str]:
     """The estimators to try, in the registry's order: those named, all if none is."""
     from tlstd.estimators.registry import ESTIMATORS
 
+    known = [*ESTIMATORS, crafted_values.NAME]
     for name in names:
-        if name not in ESTIMATORS:
-            raise InvalidParameterError(f"there is no estimator {name!r}: choose from {', '.join(ESTIMATORS)}")
-    return [name for name in ESTIMATORS if not names or name in names]
+        if name not in known:
+            raise InvalidParameterError(f"there is no estimator {name!r}: choose from {', '.join(known)}")
+    return [name for name in known if not names or name in names]
 
 
 def run(
@@ -104,7 +106,12 @@ def run(
     progress : callable
         Is told what has been done.
     """
-    parts = [(name, part) for name in check_names(names) for part in COUNTS if counts.get(part)]
+    parts = [
+        (name, part)
+        for name in check_names(names)
+        for part in COUNTS
+        if counts.get(part) and (part == "files" or name != crafted_values.NAME)
+    ]
     results: list[Result] = []
     with (
         (out / "failures.jsonl").open("w", encoding="utf-8") as log,
@@ -154,11 +161,13 @@ def try_part(name: str, part: str, count: int, seed: int, only: range | None, ou
     from tlstd.estimators.registry import ESTIMATORS
     from tlstd.estimators.tlstd import TLSTD
 
-    factory = ESTIMATORS[name]
+    factory = ESTIMATORS["KrylovLSTD" if name == crafted_values.NAME else name]
     model, each = factory(8), 1
     wide, finite = isinstance(model, ILSTD), isinstance(model, (LSTD, TLSTD))
     outcomes: list[Outcome]
-    if part == "interrupts":
+    if name == crafted_values.NAME:
+        outcomes = crafted_values.try_files(count, seed=seed, only=only)
+    elif part == "interrupts":
         outcomes = reliability.try_interrupts(factory, count, seed=seed, only=only)
     elif part == "exceptions":
         outcomes = reliability.try_exceptions(factory, count, seed=seed, only=only)
@@ -182,7 +191,8 @@ def try_part(name: str, part: str, count: int, seed: int, only: range | None, ou
             again += ["--only", str(outcome.number)]
             failures.append({"number": outcome.number, "words": outcome.words, "again": shlex.join(again)})
     if part == "files" and failures and out is not None:
-        sound = files.sound_files(factory, wide=wide)
+        own = name == crafted_values.NAME
+        sound = crafted_values.sound_files() if own else files.sound_files(factory, wide=wide)
         for failure in failures:
             what, data = files.crafted(sound, seed, failure["number"])
             path = out / f"{name}-{seed}-{failure['number']}.tlstd".replace(" ", "-")

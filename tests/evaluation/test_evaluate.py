@@ -35,7 +35,7 @@ RATIOS = [*WITH_RATIOS, "doubly robust", "per-decision IS", "weighted IS"]
 def frozen() -> Log:
     """A slippery lake, random actions with known probabilities."""
     process, _ = lake()
-    log = play("FrozenLake-v1", lambda s: np.full((len(s), 4), 0.25), 400, known=True, limit=100, seed=0)
+    log = play("FrozenLake-v1", lambda s: np.full((len(s), 4), 0.25), 1_500, known=True, limit=100, seed=0)
     assert process.P.shape == (16, 4, 16)
     return log
 
@@ -47,35 +47,46 @@ def lake_values(policy: FloatArray, gamma: float) -> FloatArray:
 
 
 def test_frozen_lake_on_policy(frozen: Log) -> None:
-    """One feature a state: every estimator is near the exact value of the start, 0.0078 with γ = 0.95."""
+    """One feature a state: every estimator has the exact value of the start, 0.0078, within the noise of the data.
+
+    Three standard errors of the mean return are 0.0064: an answer of 0 fails.
+    """
     truth = lake_values(np.full((16, 4), 0.25), 0.95)
+    _, error = mean_return(frozen, 0.95)
+    assert 3 * error < truth[0]
     evaluation = evaluate(frozen, gamma=0.95)
     assert names(evaluation) == ON_POLICY
     assert isinstance(evaluation.model.features, OneHot)
     for row in evaluation.rows:
-        assert row.value == pytest.approx(truth[0], abs=0.008), row
+        assert row.value == pytest.approx(truth[0], abs=3 * error), row
     visited = np.bincount(frozen.observations, minlength=16) > 50
-    error = evaluation.predict(np.arange(16))[visited] - truth[visited]
-    assert np.sqrt(np.mean(error**2)) < 0.05
+    errors = evaluation.predict(np.arange(16))[visited] - truth[visited]
+    assert np.sqrt(np.mean(errors**2)) < 0.04  # values up to 0.41; 0.035 when written
 
 
 def test_frozen_lake_another_policy(frozen: Log) -> None:
-    """Down and right half of the time each: LSTDQ and ratios find its value from random actions."""
+    """Down and right half of the time each: LSTDQ finds its value, 0.025, from random actions.
+
+    No logged episode that ends well has only these actions: rows with ratios have next to nothing to go by. The
+    tolerance is two standard errors of the answer's interval.
+    """
     policy = np.tile([0.0, 0.5, 0.5, 0.0], (16, 1))
     truth = lake_values(policy, 0.95)[0]
     evaluation = evaluate(frozen, gamma=0.95, policy=lambda s: policy[s])
     assert names(evaluation) == [*RATIOS, "LSTDQ"]
-    for row in evaluation.rows:
-        if row.name in ("LSTDQ", "KrylovLSTD with ratios", "LSTD with ratios", "doubly robust"):  # others are noisier
-            assert row.value == pytest.approx(truth, abs=0.02), row
+    assert evaluation.rows[-1].value == pytest.approx(truth, abs=0.01)
     as_table = evaluate(frozen, gamma=0.95, policy=policy[frozen.observations], estimators="LSTDQ")
-    assert as_table.value == pytest.approx(truth, abs=0.02)
+    assert as_table.value == pytest.approx(truth, abs=0.01)
     with pytest.raises(InvalidInputError, match="as a table"):
         as_table.predict([0])
 
 
 def test_pole_small() -> None:
-    """CartPole, 60 episodes: two policies that did not act, with and without probabilities."""
+    """CartPole, 40 episodes: two policies that did not act, with and without probabilities.
+
+    Against new episodes: three standard errors of these, and 0.03 for the log's own noise (one standard error of the
+    answer's interval is 0.01 and 0.03).
+    """
     log, gamma = pole_log(0.6, 40, known=True, limit=40), 0.8
     for epsilon in (0.3, 1.0):
         truth, error = mean_return(pole_log(epsilon, 60, known=False, limit=40, seed=1), gamma)
@@ -83,7 +94,7 @@ def test_pole_small() -> None:
             log, gamma=gamma, policy=pole_policy(epsilon), estimators=["LSTDQ", "KrylovLSTD", "doubly robust"]
         )
         for row in found.rows:
-            assert row.value == pytest.approx(truth, abs=0.15 + 3 * error), row
+            assert row.value == pytest.approx(truth, abs=0.03 + 3 * error), row
 
 
 @pytest.mark.long
@@ -139,8 +150,8 @@ def test_mountain_car_small() -> None:
     evaluation = evaluate(log, gamma=0.99, estimators=["KrylovLSTD", "Monte Carlo"])
     starts = log.observations[log.start_rows]
     truth = true_values(car, starts)
-    assert evaluation.value == pytest.approx(truth.mean(), abs=2.0)
-    assert np.sqrt(np.mean((evaluation.predict(starts) - truth) ** 2)) < 8.0
+    assert evaluation.value == pytest.approx(truth.mean(), abs=1.0)  # of -35; the truth is that of the same starts
+    assert np.sqrt(np.mean((evaluation.predict(starts) - truth) ** 2)) < 5.0  # their spread is 20
     assert isinstance(evaluation.model.features, tlstd.AutoTiles)
 
 

@@ -188,12 +188,31 @@ class ValueFunction:
         """
         if self.kind != "states" and policy is None:
             raise InvalidInputError("these are action values: pass the policy that they are of")
+        if self.kind != "states":
+            self._check_actions(log)
         target = policy if isinstance(policy, Target) else None if self.kind == "states" else as_target(policy, log)
         ratios = None if rhos is None else as_floats(rhos, "rhos", 1)
         for i, steps in enumerate(self.pieces(log, target=target, rhos=ratios)):
             self.model.update_many(steps)
             if report is not None:
                 report(min(1.0, (i + 1) * PIECE / len(log)))
+
+    def _check_actions(self, log: Log) -> None:
+        """The actions of a log are those that the values are of."""
+        actions = log.actions
+        if self.kind == "joint" and (actions is None or actions.shape[1:] != (self.n_actions,)):
+            raise InvalidInputError(f"these are values of actions of {self.n_actions} numbers: the log has other ones")
+        if self.kind == "actions" and (actions is None or actions.ndim != 1):
+            raise InvalidInputError("these are values of discrete actions: the log has none")
+        if (
+            self.kind == "actions"
+            and actions is not None
+            and not -1 < actions.min(initial=0) <= actions.max(initial=0) < self.n_actions
+        ):
+            raise InvalidInputError(
+                f"the log has actions from {actions.min()} to {actions.max()}: these are values of actions from 0 to "
+                f"{self.n_actions - 1}"
+            )
 
     def save(self, path: container.Path) -> None:
         """Write model and feature map to one file, replaced as a whole; the file holds numbers, and no policy."""
