@@ -50,6 +50,10 @@ def trust_in(case: Case) -> Trust:
     return found
 
 
+def right_reason(found: Trust, why: str) -> bool:
+    return any(found[name].state == "red" for name in why.split())
+
+
 @pytest.mark.parametrize("name", QUICK_SOUND)
 def test_a_sound_log_is_not_red(name: str) -> None:
     found = trust_in(SOUND[name](0))
@@ -62,8 +66,8 @@ def test_a_failure_is_red_for_its_reason(name: str) -> None:
     why, make = FAILURES[name]
     found = trust_in(make(0))
     assert found.light == "red"
-    assert found[why].state == "red", found
-    assert found[why].sentence in found.reasons
+    assert right_reason(found, why), found
+    assert any(found[name].sentence in found.reasons for name in why.split())
 
 
 @pytest.mark.long
@@ -85,7 +89,7 @@ def test_misses(name: str) -> None:
     """Every seed is red, and at least 18 of 20 for the right reason."""
     why, make = FAILURES[name]
     found = [trust_in(make(seed)) for seed in range(SEEDS)]
-    right = sum(each[why].state == "red" for each in found)
+    right = sum(right_reason(each, why) for each in found)
     print(f"{name}: red in {sum(each.light == 'red' for each in found)}, for {why} in {right} of {SEEDS}")
     assert all(each.light == "red" for each in found)
     assert right >= 18

@@ -297,7 +297,7 @@ def linear_features(seed: int) -> Case:
     return Case(regulator(seed), {"gamma": 0.9, "features": Columns(2)})
 
 
-FAILURES: dict[str, tuple[str, Maker]] = {
+FAILURES: dict[str, tuple[str, Maker]] = {  # the checks, one of which should be red
     "unsupported actions": ("actions", unsupported),
     "unsupported continuous actions": ("actions", unsupported_continuous),
     "wrong probabilities": ("ratios", wrong_probabilities),
@@ -311,6 +311,6 @@ FAILURES: dict[str, tuple[str, Maker]] = {
     "a policy that learns": ("stationarity", learning),
     "hidden speed": ("features", hidden_speed),
     "hidden mode": ("features", hidden_mode),
-    "features that are lines": ("features", linear_features),
+    "features that are lines": ("features calibration", linear_features),
     "too few episodes": ("episodes", few),
 }

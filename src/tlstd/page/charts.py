@@ -47,7 +47,7 @@ def _svg(height: float, title: str, *parts: object, width: float = WIDTH) -> Htm
         "svg",
         element("title", title),
         *parts,
-        class_="chart",
+        class_="chart narrow" if width < WIDTH else "chart",
         viewBox=f"0 0 {_short(width)} {_short(height)}",
         role="img",
         aria_label=title,

@@ -203,7 +203,7 @@ def estimators(evaluation: Evaluation, numbers: Numbering) -> Section | None:
         low, high = (None, None) if found is None else (found.low, found.high)
         bars.append(Bar(row.name, row.value, low, high, strong=i == 0))
     see = "The first one is the answer, with its interval. Estimators that rest on different assumptions should agree."
-    if evaluation.policy is not None:
+    if any(row.name.endswith(" IS") for row in evaluation.rows):
         see += " Importance sampling is noisy: its rows may be far off without anything being wrong."
     chart = charts.listed(bars, "Values by estimator", "value")
     head = [("estimator", False), *((name, True) for name in sets), ("seconds", True), ("settings", False)]

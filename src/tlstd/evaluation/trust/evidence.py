@@ -36,6 +36,9 @@ SMALL, MEDIUM = 0.2, 0.5
 J. Cohen, "Statistical power analysis for the behavioral sciences", 1988: a small and a medium effect.
 """
 
+PRACTICAL = 0.05
+"""Of the mean absolute return: standard deviations count as at least this much, so that a small effect is 1% of it."""
+
 
 class Mean(NamedTuple):
     """A mean over groups of samples that depend on each other, and its standard error."""
@@ -226,11 +229,23 @@ class Evidence:
 
     @cached_property
     def spread(self) -> float:
-        """Standard deviation of the returns of start states; of all, where these are few or all the same."""
+        """Standard deviation of the returns of start states (of all, where these are few or all the same).
+
+        At least ``PRACTICAL`` of their mean size: where all returns are nearly the same, what moves the answer by less
+        does not matter.
+        """
         some = self.returns[self.first_steps]
         spread = float(some.std()) if some.size >= 4 else 0.0
         every = self.returns[self.weights > 0.0]
-        return spread if spread > 1e-9 * max(1.0, float(np.abs(some).max(initial=0.0))) else float(every.std())
+        if not spread > 1e-9 * max(1.0, float(np.abs(some).max(initial=0.0))):
+            spread = float(every.std())
+        return max(spread, PRACTICAL * self.size)
+
+    @property
+    def size(self) -> float:
+        """Mean absolute return."""
+        every = np.abs(self.returns[self.weights > 0.0])
+        return float(every.mean()) if every.size else 0.0
 
     @cached_property
     def standard_error(self) -> float:

@@ -43,7 +43,8 @@ def score(evidence: Evidence) -> Check:
     worse = gain.value < 0.0 and gain.chance() < CERTAIN and skill < -0.05
     better = gain.value > 0.0 and gain.chance() < 0.05
     nothing = whole.value <= 1e-12 * max(1.0, float(np.square(evidence.returns).mean()))
-    state = graded(not (better or nothing), worse)
+    single = evidence.starts.rows is None  # over the log's own states what is wrong about single ones averages out
+    state = graded(not (better or nothing), worse and single)
     sentence = f"Held-out returns are predicted with {percent(abs(skill))} less squared error than by their mean"
     if nothing:
         sentence = "All returns are the same: there is nothing to predict"
@@ -64,7 +65,7 @@ def score(evidence: Evidence) -> Check:
         skill,
         "share of the squared error of a constant that is saved on held-out returns",
         "not better than the constant (5% level, over episodes)",
-        "worse than it, by 4 standard errors and 5%",
+        "worse than it, by 4 standard errors and 5%, where the value of given states is asked for",
         "A model that predicts held-out returns worse than their mean cannot be right about states.",
         f"{sentence}.",
         {"standard_error": gain.error / whole.value if whole.value > 0.0 else None, "episodes": gain.n_groups},
@@ -87,8 +88,9 @@ def calibration(evidence: Evidence) -> Check:
         errors = (evidence.returns - found)[first]
         at_starts = clustered(errors, np.ones(first.size), evidence.folds.group[first])
     off = {n: abs(m.value) / evidence.spread if evidence.spread > 0 else 0.0 for n, m in (("", mean), ("s", at_starts))}
-    red = slope.chance(1.0) < CERTAIN and not 0.5 < slope.value < 2.0
-    amber = slope.chance(1.0) < LIKELY and not 0.8 < slope.value < 1.25
+    moved = abs(slope.value - 1.0) * _deviation(evidence, found) / evidence.spread if evidence.spread > 0.0 else 0.0
+    amber = slope.chance(1.0) < LIKELY and not 0.8 < slope.value < 1.25 and moved > SMALL
+    red = amber and slope.chance(1.0) < CERTAIN and not 0.5 < slope.value < 2.0 and evidence.starts.rows is None
     red |= any(m.chance() < CERTAIN and off[n] > MEDIUM for n, m in (("", mean), ("s", at_starts)))
     amber |= any(m.chance() < LIKELY and off[n] > SMALL for n, m in (("", mean), ("s", at_starts)))
     sentence = (
@@ -106,8 +108,8 @@ def calibration(evidence: Evidence) -> Check:
         state,
         slope.value,
         "slope of held-out returns over predictions; 1 is right",
-        "outside 0.8 to 1.25, or off by 0.2 standard deviations on average; both by 3 standard errors",
-        "outside 0.5 to 2, or off by 0.5 standard deviations on average; both by 4 standard errors",
+        "outside 0.8 to 1.25 and off by 0.2 standard deviations, or so much off on average; by 3 standard errors",
+        "off by 0.5 standard deviations on average (for given states also: outside 0.5 to 2), by 4 standard errors",
         "Returns are the values and noise of mean zero: they lie around the predictions with slope 1 and intercept 0, "
         "whatever the noise. The errors are over episodes.",
         f"{sentence}.",
@@ -120,6 +122,11 @@ def calibration(evidence: Evidence) -> Check:
             "parts": _parts(evidence, found),
         },
     )
+
+
+def _deviation(evidence: Evidence, found: FloatArray) -> float:
+    """Standard deviation of predictions."""
+    return float(found[evidence.weights > 0.0].std())
 
 
 def _slope(evidence: Evidence, found: FloatArray) -> tuple[Mean, Mean]:

@@ -13,6 +13,8 @@ from tlstd.types import FloatArray
 
 LARGE, DOMINANT = 0.25, 0.5
 """Shares of the variance of the answer that come from one episode."""
+TRIFLE = 1e-3
+"""Of the mean absolute return: what moves the answer by less matters to nobody."""
 LISTED = 5
 """Episodes that are listed."""
 WRONG, VERY_WRONG = 0.05, 0.1
@@ -61,21 +63,26 @@ def _quantiles(values: FloatArray) -> dict[float, float]:
 def influence(evidence: Evidence) -> Check:
     """The share of the answer's variance that comes from one episode, and the answer without it."""
     found = evidence.influence
-    c = found.contributions
-    squares = c * c
-    total = float(squares.sum())
-    share = float(squares.max(initial=0.0) / total) if total > 0.0 else 0.0
     whole = not found.groups.n_blocks  # blocks of a stream are no repetitions: states of one may occur in no other
-    state = graded(share > LARGE and c.size > 1, share > DOMINANT and c.size > 1 and whole)
+    names, moves = found.names or tuple(range(found.groups.n_groups)), found.contributions
+    by_returns = _returns_of_starts(evidence) if whole else None
+    if by_returns is not None and _largest_share(by_returns) > _largest_share(moves):
+        names, moves = tuple(evidence.log.ids), by_returns
+    share = _largest_share(moves)
+    matters = moves.size > 1 and float(np.abs(moves).max()) > TRIFLE * evidence.size
+    state = graded(share > LARGE and matters, share > DOMINANT and matters and whole)
+    order = np.argsort(-np.abs(moves), kind="stable")[:LISTED].tolist()
+    total = max(float(moves @ moves), 1e-300)
     listed: list[dict[str, Any]] = [
-        {"episode": str(name), "moves_the_value_by": moved, "share": moved**2 / total if total > 0.0 else 0.0}
-        for name, moved in found.most_influential(min(LISTED, max(1, c.size)))
+        {"episode": str(names[g]), "moves_the_value_by": float(moves[g]), "share": float(moves[g] ** 2 / total)}
+        for g in order
     ]
     data: dict[str, Any] = {"episodes": listed, "standard_error": found.standard_error}
     word = "episode" if whole else "block, of episode"
-    sentence = f"The most influential {word} {listed[0]['episode']} has {percent(share)} of the answer's variance"
+    sentence = f"The most influential {word} {names[order[0]]} has {percent(share)} of the answer's variance"
     if state != "green" and whole:
-        data |= {"with": evidence.value_of_sample(), "without": evidence.value_of_sample(int(squares.argmax()))}
+        top = evidence.log.ids.index(names[order[0]])
+        data |= {"with": evidence.value_of_sample(), "without": evidence.value_of_sample(top)}
         sentence += f"; without it the answer is {data['without']:.4g} and not {data['with']:.4g}"
     if state != "green":
         sentence += ". Look at that episode, and collect more: what happens once cannot be averaged"
@@ -84,7 +91,7 @@ def influence(evidence: Evidence) -> Check:
         "No episode decides alone",
         state,
         share,
-        "share of the variance of the answer that comes from the most influential episode",
+        "share of the variance of the answer, or of the mean start return, that comes from one episode",
         f"more than {percent(LARGE)}",
         f"more than {percent(DOMINANT)}",
         "An average is near to normal, and an interval what it says, if no single term has much of the variance "
@@ -92,6 +99,23 @@ def influence(evidence: Evidence) -> Check:
         f"{sentence}.",
         data,
     )
+
+
+def _largest_share(moves: FloatArray) -> float:
+    squares = moves * moves
+    return float(squares.max(initial=0.0) / max(float(squares.sum()), 1e-300))
+
+
+def _returns_of_starts(evidence: Evidence) -> FloatArray | None:
+    """What each episode moves the mean return of the start states by; None where that is not what is asked."""
+    rows, first = evidence.starts.rows, evidence.first_steps
+    if not evidence.on_policy or rows is None or rows.size != evidence.log.n_episodes or first.size < 4:
+        return None
+    moves = np.zeros(evidence.log.n_episodes)
+    episode = np.searchsorted(evidence.log.episodes, evidence.steps.rows[first], side="right") - 1
+    returns = evidence.returns[first]
+    moves[episode] = (returns - returns.mean()) / first.size
+    return moves
 
 
 def ratios(evidence: Evidence) -> Check:
