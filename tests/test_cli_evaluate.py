@@ -118,6 +118,20 @@ def test_policy_in_columns_and_dropped_episodes(folder: Path) -> None:
     assert [row["name"] for row in answer["estimators"]] == ["LSTDQ"]
 
 
+def test_time_limits_and_ends(folder: Path) -> None:
+    """What a log with done only, or without flags, does not say."""
+    frame = table()
+    frame.rename({"terminated": "done"}).write_parquet(folder / "done.parquet")
+    words = ("--gamma", "0.9", "--json")
+    limited = json.loads(run("evaluate", "done.parquet", *words, "--time-limit", "9").stdout)
+    assert any("steps or more: cut off by the time limit" in note for note in limited["notes"])
+    frame.drop("terminated").write_parquet(folder / "bare.parquet")
+    notes = json.loads(run("evaluate", "bare.parquet", *words).stdout)["notes"]
+    assert any("taken for cut off" in note for note in notes)
+    ended = json.loads(run("evaluate", "bare.parquet", *words, "--ends", "terminated").stdout)
+    assert ended["value"] == pytest.approx(json.loads(run("evaluate", "done.parquet", *words).stdout)["value"])
+
+
 def test_columns_by_name_and_start(folder: Path) -> None:
     table().rename({"obs": "where", "reward": "gain"}).write_csv(folder / "other.csv")
     maps = ("--map", "observation=where", "--map", "reward=gain")

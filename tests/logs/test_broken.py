@@ -154,7 +154,8 @@ REFUSED: dict[str, tuple[Callable[[Columns], Columns], dict[str, Any], type[Exce
         {},
         InvalidInputError,
         "the table has no column for the reward (looked for reward, rewards, next.reward); it has episode, step, "
-        "obs_0, obs_1, action, terminated, truncated, probability: say which it is, columns={'reward': ...}",
+        "obs_0, obs_1, action, terminated, truncated, probability: say which it is, columns={'reward': ...} "
+        "(--map reward=...)",
     ),
     "no observation": (
         without("obs_0", "obs_1", x=[0.0] * 10),
@@ -162,7 +163,8 @@ REFUSED: dict[str, tuple[Callable[[Columns], Columns], dict[str, Any], type[Exce
         InvalidInputError,
         "the table has no column for the observation (looked for observation, observations, obs, state, states, "
         "observation.state); it has episode, step, action, reward, terminated, truncated, probability, x: say which it "
-        "is, columns={'observation': ...}",
+        "is, columns={'observation': ...} "
+        "(--map observation=...)",
     ),
     "two rewards": (
         without(rewards=[1.0] * 10),

@@ -203,7 +203,8 @@ class TestFromArrays:
         log = Log.from_arrays(**columns, done=done)
         assert_array_equal(log.terminated, done)
         assert log.notes[0].endswith(
-            "2 of 3 episodes have exactly 4 steps, the most there are: if that is a time limit, say time_limit=4."
+            "2 of 3 episodes have exactly 4 steps, the most there are: if that is a time limit, say time_limit=4 "
+            "(--time-limit 4)."
         )
         limited = Log.from_arrays(**columns, done=done, time_limit=4)
         assert_array_equal(np.flatnonzero(limited.truncated), [3, 9])

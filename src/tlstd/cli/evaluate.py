@@ -35,6 +35,14 @@ def command(
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="Names of columns of: minari, lerobot, rllib, d4rl, flat.")
     ] = None,
+    time_limit: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="STEPS", help="Where done is the only flag: steps after which it is a time limit."),
+    ] = None,
+    ends: Annotated[
+        str | None,
+        typer.Option(metavar="HOW", help="Where there are no flags: how episodes end, terminated or truncated."),
+    ] = None,
     drop_nan: Annotated[
         bool, typer.Option("--drop-nan", help="Drop episodes in which numbers are missing; else they are an error.")
     ] = False,
@@ -78,6 +86,8 @@ def command(
                 logs if len(logs) > 1 else logs[0],
                 columns=columns or None,
                 preset=preset,
+                time_limit=time_limit,
+                ends=ends,
                 on_nan="drop" if drop_nan else "refuse",
                 report=lambda text, share: report(text, 0.1 * share),
             )

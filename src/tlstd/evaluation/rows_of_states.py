@@ -32,7 +32,7 @@ STEP_SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
 """Of TD, divided by the mean ‖x‖²."""
 RANKS = (10, 20, 40, 80)
 """Of t-LSTD, that are compared."""
-RANK_STEPS = 5_000
+RANK_STEPS = 2_000
 """Steps on which they are, about: each is as expensive as what it is chosen for."""
 MOST_FOR_LSTD = 1_000
 """Features seen up to which LSTD is in the table."""

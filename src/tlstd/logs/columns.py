@@ -153,7 +153,7 @@ def find(names: Sequence[str], columns: Mapping[str, Names] | None, preset: str 
             looked = (PRESETS[preset] if preset else KNOWN).get(role, ())
             raise InvalidInputError(
                 f"{where} has no column for the {role} (looked for {', '.join(looked)}); it has {_listed(names)}: say "
-                f"which it is, columns={{{role!r}: ...}}"
+                f"which it is, columns={{{role!r}: ...}} (--map {role}=...)"
             )
     new = [role for role in ROLES if role in chosen and (columns is None or role not in columns)]
     if not new:

@@ -102,6 +102,6 @@ def _time_limit(draft: Draft, terminated: BoolArray, truncated: BoolArray, last:
         if count > 1 and longest > 1:
             text += (
                 f" {count:,} of {lengths.size:,} episodes have exactly {longest:,} steps, the most there are: if "
-                f"that is a time limit, say time_limit={longest}."
+                f"that is a time limit, say time_limit={longest} (--time-limit {longest})."
             )
     draft.say(text)
