@@ -1,0 +1,58 @@
+"""Workers: processes of this machine, or those of a Dask cluster by the address of its scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from tlstd import parameters
+from tlstd.errors import InvalidParameterError
+from tlstd.extras import needs
+
+ONE_THREAD = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"), "1"
+)
+"""The environment of a worker of this machine."""
+FAILURES = 1_000
+"""Workers that may die with a task before it counts as the one that kills them."""
+
+
+def _distributed() -> Any:
+    with needs("distributed"):
+        return import_module("distributed")
+
+
+@contextmanager
+def local_workers(n_workers: int) -> Iterator[Any]:
+    """A client of so many processes of this machine, each with one thread; they end with the block.
+
+    A script that uses this needs ``if __name__ == "__main__":``, since the processes are started afresh.
+    """
+    n_workers = parameters.integer("workers", n_workers)
+    distributed = _distributed()
+    dask = import_module("dask")
+    with dask.config.set({"distributed.scheduler.allowed-failures": FAILURES, "distributed.nanny.environ": ONE_THREAD}):
+        cluster = distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, dashboard_address=None, silence_logs=50, memory_limit=0
+        )
+        with cluster, distributed.Client(cluster, set_as_default=False) as client:
+            yield client
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the scheduler at an address, e.g. ``tcp://host:8786`` or ``tls://host:8786``.
+
+    Keys and certificates of TLS are those of Dask's configuration (``distributed.comm.tls``).
+    """
+    distributed = _distributed()
+    try:
+        client = distributed.Client(address, timeout=20, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidParameterError(
+            f"no Dask scheduler answers at {address!r} ({error}): start one, or correct the address"
+        ) from error
+    with client:
+        yield client

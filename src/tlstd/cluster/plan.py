@@ -1,0 +1,171 @@
+"""What an evaluation of many files will take, estimated from one of them before anything starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from tlstd.cluster.crews import InProcess
+from tlstd.cluster.log_shard import LogFile
+from tlstd.cluster.operator import ShardedOperator
+from tlstd.errors import InvalidInputError
+from tlstd.estimators.krylov_lstd import KrylovLSTD
+from tlstd.evaluation.run import SAMPLE
+from tlstd.evaluation.value_function import ValueFunction
+from tlstd.features.auto_tiles import AutoTiles
+from tlstd.features.base import FeatureMap, check_map
+from tlstd.features.columns import Columns
+from tlstd.features.one_hot import OneHot
+from tlstd.logs.log import Log
+
+DIMENSION = 30
+"""Of the Krylov space, as long as none has been chosen."""
+LAMBDA = 0.9
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Estimates; ``print`` shows them with what they are made of."""
+
+    n_files: int
+    n_workers: int
+    n_steps: int
+    n_features: int
+    """Seen by the file that was looked at; the others may see more."""
+    dimension: int
+    bytes_per_step: float
+    """Of samples, as workers keep them."""
+    seconds_to_read: float
+    """A step: reading, checking and encoding, by one worker."""
+    seconds_to_multiply: float
+    """A step in one round, by one worker."""
+    file: str
+
+    @property
+    def worker_bytes(self) -> float:
+        """That the samples take at each worker, with one file that is being encoded."""
+        steps = self.n_steps / self.n_workers + 2 * self.n_steps / self.n_files
+        return self.bytes_per_step * steps + 2 * self.round_bytes
+
+    @property
+    def client_bytes(self) -> float:
+        """At the client: a Krylov basis, and the sample on which parameters are chosen."""
+        return 8.0 * self.n_features * (2 * self.dimension + 10) + 20 * self.bytes_per_step * min(self.n_steps, SAMPLE)
+
+    @property
+    def round_bytes(self) -> float:
+        """A vector over the features seen: what goes to every worker, and comes back once."""
+        return 8.0 * self.n_features
+
+    @property
+    def seconds(self) -> float:
+        """Reading once, and a round for each dimension; without choosing parameters."""
+        a_worker = self.n_steps / self.n_workers
+        return a_worker * (self.seconds_to_read + self.dimension * self.seconds_to_multiply)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.n_files:,} files, about {self.n_steps:,} steps, {self.n_workers:,} workers (from {self.file}):",
+            f"  memory   {_size(self.worker_bytes)} at each worker ({self.bytes_per_step:.0f} bytes a step), "
+            f"{_size(self.client_bytes)} here",
+            f"  traffic  {_size(self.round_bytes)} to and from each worker in a round, {self.dimension} rounds "
+            f"({self.n_features:,} features seen)",
+            f"  time     about {_duration(self.seconds)}: {1e6 * self.seconds_to_read:.1f} µs a step to read and "
+            f"encode, {1e6 * self.seconds_to_multiply:.2f} µs a step and round",
+        ]
+        return "\n".join(lines)
+
+
+def plan(
+    files: Sequence[LogFile],
+    *,
+    gamma: float,
+    features: FeatureMap | str = "auto",
+    n_workers: int = 1,
+    dimension: int = DIMENSION,
+) -> Plan:
+    """Read, encode and multiply one file, the largest, and say what all of them will take.
+
+    Parameters
+    ----------
+    files : LogFile
+    gamma, features : as in :func:`tlstd.evaluate`
+    n_workers : int
+    dimension : int
+        Of the Krylov space: the number of rounds.
+    """
+    if not files:
+        raise InvalidInputError("there are no files: name some")
+    sizes = np.array([_bytes(file.path) for file in files], dtype=np.float64)
+    largest = int(sizes.argmax())
+    began = perf_counter()
+    shard = files[largest].read()
+    log = shard._log
+    map_ = _map(log, features)
+    values = ValueFunction(KrylovLSTD(map_.n_features, lambda_=LAMBDA, dimension=dimension), map_, gamma)
+    encoded = shard.encoded(values, None, False, LAMBDA)
+    read = perf_counter() - began
+    operator = ShardedOperator(InProcess([encoded]))
+    V = np.ones((operator.n, 1))
+    operator.matvec(V)  # compiles
+    began = perf_counter()
+    operator.matvec(V)
+    multiply = perf_counter() - began
+    steps = len(log)
+    share = sizes.sum() / sizes[largest] if sizes[largest] else len(files)
+    return Plan(
+        n_files=len(files),
+        n_workers=n_workers,
+        n_steps=round(steps * share),
+        n_features=operator.n,
+        dimension=dimension,
+        bytes_per_step=encoded.nbytes / steps,
+        seconds_to_read=read / steps,
+        seconds_to_multiply=multiply / steps,
+        file=files[largest].path,
+    )
+
+
+def _map(log: Log, features: FeatureMap | str) -> FeatureMap:
+    if not isinstance(features, str):
+        check_map(features)
+        return features
+    if log.discrete:
+        assert log.n_observations is not None
+        return OneHot([0], [max(1, log.n_observations - 1)])
+    return AutoTiles.fit(log.states) if features == "auto" else Columns(log.states.shape[1])
+
+
+def _bytes(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:  # in a bucket: as if all were equally large
+        return 1
+
+
+def _size(n: float) -> str:
+    """A number of bytes in words.
+
+    >>> _size(1234), _size(5.6e9)
+    ('1.2 kB', '5.6 GB')
+    """
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n < 1000.0:
+            return f"{n:.3g} {unit}"
+        n /= 1000.0
+    return f"{n:.3g} TB"
+
+
+def _duration(seconds: float) -> str:
+    """A time in words.
+
+    >>> _duration(40.0), _duration(7300.0)
+    ('40 s', '2.0 hours')
+    """
+    if seconds < 120.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60.0:.0f} minutes" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} hours"
