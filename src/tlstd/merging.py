@@ -9,7 +9,7 @@ from typing import TypeVar
 from tlstd import container
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.registry import CLASSES
+from tlstd.estimators.registry import LOADABLE
 
 Model = TypeVar("Model", bound=LinearEstimator)
 
@@ -81,6 +81,6 @@ def _of_two(first: Model, second: Model) -> Model:
     last = second if second.n_updates else first
     whole = {"n_updates": first.n_updates + second.n_updates, "trace_bound": last._bound.item(), "model": state}
     contents = container.Contents(type(first).__name__, first.parameters, container.Saved.of(whole))
-    merged = type(first)._loaded(contents, CLASSES)
+    merged = type(first)._loaded(contents, LOADABLE)
     assert isinstance(merged, type(first))
     return merged

@@ -8,7 +8,7 @@ from typing import Any
 from tlstd import container
 from tlstd.errors import StateError
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.registry import CLASSES
+from tlstd.estimators.registry import LOADABLE
 
 
 def load(path: container.Path, classes: Iterable[type[LinearEstimator]] = ()) -> LinearEstimator:
@@ -32,7 +32,7 @@ def load(path: container.Path, classes: Iterable[type[LinearEstimator]] = ()) ->
     """
     try:
         contents = container.read(path)
-        known = CLASSES | {cls.__name__: cls for cls in classes}
+        known = LOADABLE | {cls.__name__: cls for cls in classes}
         return _class_named(contents.class_name, known)._loaded(contents, known)
     except StateError as error:
         found = f"{path!s} cannot be loaded ({error}): restore it from a copy or save the model again"
@@ -54,6 +54,6 @@ def unpacked(described: Any, saved: container.Saved, classes: Iterable[type[Line
     """The model of :func:`packed`; ``saved`` has its state and nothing else. Raises :class:`~tlstd.StateError`."""
     if not isinstance(described, dict) or not isinstance(described.get("parameters"), dict):
         raise StateError("its model is not described as this library does")
-    known = CLASSES | {cls.__name__: cls for cls in classes}
+    known = LOADABLE | {cls.__name__: cls for cls in classes}
     contents = container.Contents(str(described.get("class")), described["parameters"], saved)
     return _class_named(contents.class_name, known)._loaded(contents, known)

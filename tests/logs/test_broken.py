@@ -585,12 +585,6 @@ def test_what_is_after_the_last_step_is_no_reason_to_drop() -> None:
         Log.from_frame(sound(), on_nan="ignore")
 
 
-@pytest.mark.parametrize("address", ["s3://bucket/steps.parquet", "gs://b/*.parquet", "https://host/steps.parquet"])
-def test_addresses_are_refused_with_a_remedy(address: str) -> None:
-    with pytest.raises(InvalidInputError, match="only files on this machine are read; copy it here"):
-        Log.from_frame(address)
-
-
 @pytest.mark.parametrize(
     ("policy", "message"),
     [

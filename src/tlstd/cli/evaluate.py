@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+if TYPE_CHECKING:
+    from tlstd.cluster.plan import Plan
+    from tlstd.evaluation import Evaluation
+
 SHORT_HELP = "Evaluate a policy from a log of steps."
+
+Report = Callable[[str, float], None]
 
 
 def command(
@@ -54,6 +61,25 @@ def command(
         bool, typer.Option("--estimate", help="Estimate probabilities of the actions where the log has none.")
     ] = False,
     all_: Annotated[bool, typer.Option("--all", help="Leave no estimator out that takes long.")] = False,
+    workers: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Let N processes of this machine read and keep the files.")
+    ] = 0,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Let the workers of a Dask scheduler do it: tcp://host:8786.")
+    ] = None,
+    on_error: Annotated[
+        str, typer.Option(metavar="WHAT", help="With workers: stop at a file that cannot be used, or skip it.")
+    ] = "stop",
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="With workers: keep rounds there, to go on after a stop.")
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what many files will take, from one of them, and stop.")
+    ] = False,
+    storage: Annotated[
+        list[str] | None,
+        typer.Option("--storage-option", metavar="NAME=VALUE", help="For addresses (s3://...): an option of polars."),
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     out: Annotated[
         list[Path] | None,
@@ -68,8 +94,6 @@ def command(
     from tlstd.cli.asking import as_policy, fail, progress
     from tlstd.container import printable, replaceable
     from tlstd.errors import TlstdError
-    from tlstd.evaluation import evaluate
-    from tlstd.logs import Log
     from tlstd.page import write_page
 
     try:
@@ -80,27 +104,20 @@ def command(
             columns = (columns or {}) | _columns([f"policy={policy.removeprefix('column:')}"])
         elif policy is not None:
             target = as_policy(policy)
+        log_options: dict[str, Any] = {"on_nan": "drop" if drop_nan else "refuse"}
+        log_options |= {"time_limit": time_limit, "ends": ends}
+        source = _Source(logs, columns or None, preset, log_options, _options(storage or []))
+        question: dict[str, Any] = {"gamma": gamma, "features": features}
+        if plan:
+            typer.echo(str(_plan(source, max(1, workers), question)))
+            return
+        question |= {"policy": target, "start": start}
         with progress() as report:
-            report("reading", 0.0)
-            log = Log.from_frame(
-                logs if len(logs) > 1 else logs[0],
-                columns=columns or None,
-                preset=preset,
-                time_limit=time_limit,
-                ends=ends,
-                on_nan="drop" if drop_nan else "refuse",
-                report=lambda text, share: report(text, 0.1 * share),
-            )
-            found = evaluate(
-                log,
-                gamma=gamma,
-                features=features,
-                policy=target,
-                start=_start(start, log.discrete),
-                probabilities="estimate" if estimate else "logged",
-                all=all_,
-                report=lambda text, share: report(text, 0.1 + 0.8 * share),
-            )
+            if workers or cluster is not None:
+                found = _on_workers(source, workers, cluster, on_error, checkpoint, question, report)
+            else:
+                question |= {"probabilities": "estimate" if estimate else "logged", "all": all_}
+                found = _here(source, question, report)
             report("how far to trust it", 0.95)
             shown = found.to_json() if json_ else "\n".join(printable(line) for line in str(found).splitlines())
         for path in out or []:
@@ -111,6 +128,84 @@ def command(
     except (TlstdError, OSError) as error:
         fail(error)
     typer.echo(shown)
+
+
+class _Source(NamedTuple):
+    """A log as it is named on the command line."""
+
+    logs: list[str]
+    columns: dict[str, Any] | None
+    preset: str | None
+    options: dict[str, Any]
+    storage: dict[str, str] | None
+
+
+def _here(source: _Source, question: dict[str, Any], report: Report) -> Evaluation:
+    """Evaluate in this process."""
+    from tlstd.evaluation import evaluate
+    from tlstd.logs import Log
+
+    report("reading", 0.0)
+    log = Log.from_frame(
+        source.logs if len(source.logs) > 1 else source.logs[0],
+        columns=source.columns,
+        preset=source.preset,
+        storage=source.storage,
+        report=lambda text, share: report(text, 0.1 * share),
+        **source.options,
+    )
+    question |= {"start": _start(question["start"], log.discrete)}
+    return evaluate(log, report=lambda text, share: report(text, 0.1 + 0.8 * share), **question)
+
+
+def _on_workers(
+    source: _Source,
+    workers: int,
+    cluster: str | None,
+    on_error: str,
+    checkpoint: Path | None,
+    question: dict[str, Any],
+    report: Report,
+) -> Evaluation:
+    """Evaluate on processes of this machine, or on a cluster."""
+    from tlstd.cluster.clients import connected, local_workers
+    from tlstd.cluster.evaluate import evaluate_files
+
+    report("waiting for workers", 0.0)
+    question |= {"start": _start(question["start"], discrete=False)}
+    with connected(cluster) if cluster is not None else local_workers(workers) as client:
+        return evaluate_files(
+            source.logs,
+            client=client,
+            columns=source.columns,
+            preset=source.preset,
+            options=source.options,
+            storage=source.storage,
+            on_error=on_error,
+            checkpoint=checkpoint,
+            report=lambda text, share: report(text, 0.9 * share),
+            **question,
+        )
+
+
+def _plan(source: _Source, workers: int, question: dict[str, Any]) -> Plan:
+    """What many files will take."""
+    from tlstd.cluster.log_shard import LogFile
+    from tlstd.cluster.plan import plan
+    from tlstd.logs.readers import file_names
+
+    names = file_names(source.logs, source.storage)
+    files = [LogFile(name, source.columns, source.preset, source.options, source.storage) for name in names]
+    return plan(files, n_workers=workers, **question)
+
+
+def _options(pairs: list[str]) -> dict[str, str] | None:
+    from tlstd.errors import InvalidParameterError
+
+    for pair in pairs:
+        if "=" not in pair:  # the pair may be a secret, and is not shown
+            raise InvalidParameterError("--storage-option is not NAME=VALUE: write e.g. aws_region=eu-west-1")
+    return dict(pair.split("=", 1) for pair in pairs) or None
 
 
 def _columns(pairs: list[str]) -> dict[str, Any]:

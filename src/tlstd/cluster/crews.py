@@ -134,7 +134,7 @@ class OnDask:
         self._made: list[list[tuple[Any, ...]]] = [[(_load, load)] for load in loads]
         self._shards = [self._submit_shard(i) for i in range(len(loads))]
         if progress is not None:
-            for done, _ in enumerate(self._distributed.as_completed(list(self._shards)), 1):
+            for done, _ in enumerate(self._distributed.as_completed(list(self._shards), loop=client.loop), 1):
                 progress(done)
 
     def __len__(self) -> int:

@@ -22,6 +22,7 @@ from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.evaluation.evaluate import evaluate
 from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
+from tlstd.evaluation.policies import Target
 from tlstd.evaluation.run import SAMPLE, SAMPLED
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.features.base import FeatureMap
@@ -45,6 +46,7 @@ def evaluate_files(
     columns: Mapping[str, Any] | None = None,
     preset: str | None = None,
     options: Mapping[str, Any] | None = None,
+    storage: Mapping[str, str] | None = None,
     on_error: str = "stop",
     checkpoint: Any = None,
     report: Report | None = None,
@@ -66,6 +68,8 @@ def evaluate_files(
     columns, preset : as in :meth:`tlstd.Log.from_frame`
     options : dict, optional
         Further arguments of :meth:`tlstd.Log.from_frame`.
+    storage : dict, optional
+        Options of polars for addresses, such as keys; they go to the workers, and nowhere else.
     on_error : "stop" or "skip"
         What to do with files that cannot be used.
     checkpoint : folder, optional
@@ -73,7 +77,8 @@ def evaluate_files(
     report : function of a text and a share, optional
     """
     say: Report = (lambda text, share: None) if report is None else report
-    files = [LogFile(name, columns, preset, dict(options or {})) for name in file_names(source)]
+    secrets = None if storage is None else dict(storage)
+    files = [LogFile(name, columns, preset, dict(options or {}), secrets) for name in file_names(source, storage)]
     say(f"reading {len(files):,} files", 0.0)
     crew = _crew(client, files, say)
     overview = prepare(crew, files, on_error)
@@ -152,7 +157,8 @@ def _solved(crew: Crew, fitted: Fitted, rounds: Checkpoint, say: Report) -> tupl
     starts = _start_sums(crew, template, fitted)
     say("encoding", 0.4)
     lambda_, with_ratios = fitted.lambda_, fitted.rhos is not None
-    crew.change("encoded", [(template, fitted.target, with_ratios, lambda_)] * len(crew))
+    target = _sent(fitted)
+    crew.change("encoded", [(template, target, with_ratios, lambda_)] * len(crew))
     operator = ShardedOperator(crew)
     done = 0
 
@@ -173,6 +179,19 @@ def _solved(crew: Crew, fitted: Fitted, rounds: Checkpoint, say: Report) -> tupl
         else:
             means[name] = float(np.mean(values.values_of(fitted.encode(set_))))
     return values, means
+
+
+def _sent(fitted: Fitted) -> Target | None:
+    """The policy as workers get it: a function, or None for columns of their own file."""
+    target = fitted.target
+    if target is None or target.function is not None:
+        return target
+    if fitted.rhos is None:
+        raise InvalidInputError(
+            "the policy is in columns of the log, without probabilities of the policy that acted: on several files "
+            "pass a function from observations"
+        )
+    return None
 
 
 def _start_sums(crew: Crew, template: ValueFunction, fitted: Fitted) -> dict[str, list[Any]]:

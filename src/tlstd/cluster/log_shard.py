@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tlstd.cluster.shard import Shard
 from tlstd.errors import InvalidInputError, TlstdError
-from tlstd.evaluation.policies import Target
+from tlstd.evaluation.policies import Target, as_target
 from tlstd.evaluation.ratios import ratios_of
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.logs.checking import check
@@ -75,6 +75,8 @@ class LogFile:
     preset: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     """Of :meth:`tlstd.Log.from_frame`."""
+    storage: dict[str, str] | None = field(default=None, repr=False)
+    """Options of polars for addresses: secrets, which are never shown."""
 
     def __call__(self) -> LogShard:
         """Read; what is wrong with the file is kept, not raised."""
@@ -85,7 +87,7 @@ class LogFile:
 
     def read(self, **options: Any) -> LogShard:
         """Read and check; ``options`` are those of a piece of a log."""
-        source = Source(self.path, self.columns, self.preset)
+        source = Source(self.path, self.columns, self.preset, self.storage)
         table = source.table(notes=source.mapped.notes, **self.options, **options)
         checked = check(table)
         log = Log._of(checked, source=source.name)
@@ -189,13 +191,12 @@ class LogShard:
         return log.select(np.flatnonzero(_hashes(log.ids, salt) < np.uint64(share * 2.0**64)))
 
     def encoded(self, values: ValueFunction, target: Target | None, with_ratios: bool, lambda_: float) -> Shard:
-        """Its samples, in the features of a value function."""
+        """Its samples, in the features of a value function; a ``target`` of None is the one in the log's columns."""
         log = self._log
         rhos: FloatArray | None = None
         if with_ratios:
-            assert target is not None
             assert log.probabilities is not None
-            rhos = ratios_of(log, target, log.probabilities)
+            rhos = ratios_of(log, as_target(log.policy, log) if target is None else target, log.probabilities)
         pieces = values.pieces(log, target=target, rhos=rhos)
         return Shard.of(pieces, values.model.n_features, lambda_)
 

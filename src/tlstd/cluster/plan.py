@@ -14,13 +14,9 @@ from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.evaluation.run import SAMPLE
+from tlstd.evaluation.run import SAMPLE, feature_map
 from tlstd.evaluation.value_function import ValueFunction
-from tlstd.features.auto_tiles import AutoTiles
-from tlstd.features.base import FeatureMap, check_map
-from tlstd.features.columns import Columns
-from tlstd.features.one_hot import OneHot
-from tlstd.logs.log import Log
+from tlstd.features.base import FeatureMap
 
 DIMENSION = 30
 """Of the Krylov space, as long as none has been chosen."""
@@ -105,7 +101,7 @@ def plan(
     began = perf_counter()
     shard = files[largest].read()
     log = shard._log
-    map_ = _map(log, features)
+    map_ = feature_map(features, log)
     values = ValueFunction(KrylovLSTD(map_.n_features, lambda_=LAMBDA, dimension=dimension), map_, gamma)
     encoded = shard.encoded(values, None, False, LAMBDA)
     read = perf_counter() - began
@@ -128,16 +124,6 @@ def plan(
         seconds_to_multiply=multiply / steps,
         file=files[largest].path,
     )
-
-
-def _map(log: Log, features: FeatureMap | str) -> FeatureMap:
-    if not isinstance(features, str):
-        check_map(features)
-        return features
-    if log.discrete:
-        assert log.n_observations is not None
-        return OneHot([0], [max(1, log.n_observations - 1)])
-    return AutoTiles.fit(log.states) if features == "auto" else Columns(log.states.shape[1])
 
 
 def _bytes(path: str) -> int:

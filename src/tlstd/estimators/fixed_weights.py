@@ -7,7 +7,7 @@ import numpy as np
 from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidInputError
-from tlstd.estimators.base import Factory, LinearEstimator
+from tlstd.estimators.base import LinearEstimator
 from tlstd.linalg.batch import Batch
 from tlstd.types import FloatArray, IntArray
 
@@ -56,6 +56,3 @@ class FixedWeights(LinearEstimator):
         if (ids[1:] <= ids[:-1]).any():
             raise saved.error("ids", "do not rise")
         self._ids, self._weights = ids, saved.floats("weights", ids.size, self.n_targets)
-
-
-EXAMPLES: dict[str, Factory] = {}

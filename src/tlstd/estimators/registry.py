@@ -8,10 +8,15 @@ from tlstd.estimators.base import Factory, LinearEstimator
 from tlstd.public import homes
 
 _LISTED = [getattr(import_module(home), name) for name, home in homes("tlstd.estimators").items()]
-_LISTED.append(import_module("tlstd.estimators.fixed_weights").FixedWeights)  # can be loaded, and learns nothing
 
 CLASSES: dict[str, type[LinearEstimator]] = {
     found.__name__: found for found in _LISTED if isinstance(found, type) and issubclass(found, LinearEstimator)
+}
+"""The public classes by name."""
+
+LOADABLE: dict[str, type[LinearEstimator]] = {
+    **CLASSES,
+    "FixedWeights": import_module("tlstd.estimators.fixed_weights").FixedWeights,
 }
 """The classes whose saved models :func:`tlstd.load` can read, by the name in the file."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -28,6 +29,7 @@ def evaluate(
     estimators: Iterable[str] | None = None,
     probabilities: str = "logged",
     all: bool = False,
+    cluster: Any = None,
     report: Callable[[str, float], None] | None = None,
 ) -> Evaluation:
     """The value of a policy from a log of steps, by several estimators side by side.
@@ -58,6 +60,9 @@ def evaluate(
         features, so that there are ratios. It is a model of its own, and can be wrong.
     all : bool
         Run t-LSTD on more than ``SAMPLED`` steps too.
+    cluster : distributed.Client, optional
+        Whose workers read, keep and multiply the files of the log, one at a time; ``log`` is then the names of files,
+        and a policy a function (``docs/clusters.md``).
     report : function of a text and a share, optional
         Called as things go on.
 
@@ -90,6 +95,11 @@ def evaluate(
     >>> round(evaluation.value, 3), round(0.9**4, 3)
     (0.656, 0.656)
     """
+    if cluster is not None:
+        options = {"features": features, "policy": policy, "start": start, "estimators": estimators, "report": report}
+        files = import_module("tlstd.cluster.evaluate")  # it builds on this module
+        found: Evaluation = files.evaluate_files(log, gamma=gamma, client=cluster, **options)
+        return found
     table = log if isinstance(log, Log) else Log.from_frame(log)
     run = Run(table, gamma, features, policy, start, estimators, probabilities, all, report)
     fitted = _fitted(run)

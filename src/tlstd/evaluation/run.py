@@ -140,16 +140,7 @@ class Run:
 
     def feature_map(self, joint: bool = False) -> FeatureMap:
         """The map asked for; ``joint``: of states and continuous actions side by side."""
-        given, log = self.given_features, self.log
-        if not isinstance(given, str):
-            check_map(given)
-            return given
-        states = np.hstack([log.states, log.actions]) if joint and log.actions is not None else log.states
-        parameters.choice("features", given, ("auto", "columns"), why=", or a feature map")
-        if log.discrete and not joint:
-            assert log.n_observations is not None
-            return OneHot([0], [max(1, log.n_observations - 1)])
-        return AutoTiles.fit(states) if given == "auto" else Columns(states.shape[1])
+        return feature_map(self.given_features, self.log, joint)
 
     @property
     def large(self) -> bool:
@@ -210,3 +201,16 @@ def _names(estimators: Iterable[str] | None) -> set[str] | None:
     if not names:
         raise InvalidParameterError(f"estimators is empty: name at least one of {', '.join(ESTIMATORS)}")
     return names
+
+
+def feature_map(given: FeatureMap | str, log: Log, joint: bool = False) -> FeatureMap:
+    """The map that a name stands for with a log; ``joint``: of states and continuous actions side by side."""
+    if not isinstance(given, str):
+        check_map(given)
+        return given
+    states = np.hstack([log.states, log.actions]) if joint and log.actions is not None else log.states
+    parameters.choice("features", given, ("auto", "columns"), why=", or a feature map")
+    if log.discrete and not joint:
+        assert log.n_observations is not None
+        return OneHot([0], [max(1, log.n_observations - 1)])
+    return AutoTiles.fit(states) if given == "auto" else Columns(states.shape[1])

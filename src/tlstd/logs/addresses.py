@@ -17,6 +17,8 @@ Storage = Mapping[str, str]
 """Options for polars' ``storage_options``: keys, secrets, endpoints."""
 
 SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "adl", "abfs", "abfss", "hf", "http", "https")
+KINDS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv")
+"""Ends of the names of files that are read there."""
 SHORTEST = 4
 """Characters of a value that is taken for a secret."""
 
@@ -32,18 +34,17 @@ def is_address(name: object) -> bool:
 
 def listed(address: str, storage: Storage | None) -> list[str]:
     """The addresses of the files that an address, a pattern or a folder stands for."""
-    kinds = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv")
-    if not any(sign in address for sign in "*?[") and address.endswith(kinds):
+    if not any(sign in address for sign in "*?[") and address.endswith(KINDS):
         return [address]
-    if not address.endswith(kinds):
+    if not address.endswith(KINDS):
         address = f"{address.rstrip('/')}/*.parquet"
     with needs("polars"):
         import polars as pl
-    scan: dict[str, Any] = {"storage_options": dict(storage or {}), "include_file_paths": "file"}
+    kind = address.rpartition(".")[2]
+    scans: dict[str, Any] = {"parquet": pl.scan_parquet, "pq": pl.scan_parquet, "csv": pl.scan_csv}
+    scan = scans.get(kind, pl.scan_ipc)
     try:
-        frame = (
-            pl.scan_parquet(address, **scan) if address.endswith((".parquet", ".pq")) else pl.scan_csv(address, **scan)
-        )
+        frame = scan(address, storage_options=dict(storage or {}), include_file_paths="file")
         names: list[str] = frame.select(pl.col("file").unique()).collect().to_series().to_list()
     except Exception as error:  # whatever polars and object stores raise
         raise unreadable(address, error, storage) from None

@@ -30,6 +30,7 @@ def read_chunks(
     n_observations: int | None = None,
     time_limit: int | None = None,
     ends: str | None = None,
+    storage: Mapping[str, str] | None = None,
 ) -> Iterator[Log]:
     """Read a log in pieces of about ``rows`` steps, each of them a :class:`Log`.
 
@@ -40,7 +41,7 @@ def read_chunks(
 
     Parameters
     ----------
-    frame, columns, preset, discrete, n_observations, time_limit, ends
+    frame, columns, preset, discrete, n_observations, time_limit, ends, storage
         As in :meth:`Log.from_frame`.
     rows : int
         Of a piece, about. Memory is that of some pieces.
@@ -56,7 +57,7 @@ def read_chunks(
     1 True False
     """
     rows = parameters.integer("rows", rows)
-    source = Source(frame, columns, preset)
+    source = Source(frame, columns, preset, storage)
     return _pieces(source, rows, discrete=discrete, n_observations=n_observations, time_limit=time_limit, ends=ends)
 
 

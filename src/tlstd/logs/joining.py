@@ -61,6 +61,7 @@ def concatenate(logs: Sequence[Log]) -> Log:
         notes=tuple(dict.fromkeys(note for log in logs for note in log.notes)),
         continues=first.continues,
         goes_on=logs[-1].goes_on,
+        policy=None if first.policy is None else _joined([log.policy for log in logs]),
     )
     return replace(whole, source=first.source if len(logs) == 1 else f"{len(logs):,} pieces")
 

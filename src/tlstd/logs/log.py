@@ -191,6 +191,7 @@ class Log:
         ends: str | None = None,
         memory: int = MEMORY,
         on_nan: str = "refuse",
+        storage: Mapping[str, str] | None = None,
         report: Callable[[str, float], None] | None = None,
     ) -> Log:
         """A log from files or a frame, in memory; :func:`read_chunks` reads what is larger.
@@ -212,6 +213,9 @@ class Log:
             Names that these use.
         discrete, n_observations, time_limit, ends, memory, on_nan
             As in :meth:`from_arrays`.
+        storage : dict, optional
+            Options of polars for addresses (``s3://bucket/logs/*.parquet``), such as keys; they are never shown. What
+            polars finds by itself need not be given.
         report : function of a text and a share, optional
             Called as rows are read from files.
 
@@ -225,7 +229,7 @@ class Log:
         Columns, by their names: observation is obs_0, obs_1; done is done; episode is episode.
         done is the only end flag: taken for termination, not for a time limit.
         """
-        source = Source(frame, columns, preset)
+        source = Source(frame, columns, preset, storage)
         table = source.table(
             report,
             discrete=discrete,

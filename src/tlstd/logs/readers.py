@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ import numpy as np
 
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.extras import needs
+from tlstd.logs import addresses
+from tlstd.logs.addresses import Storage
 from tlstd.logs.draft import as_column
 from tlstd.logs.words import name_rows
 
@@ -87,7 +90,7 @@ class Places:
         return "; ".join(parts) + (f", … ({len(rows):,} in all)" if len(rows) > 5 else "")
 
 
-def open_parts(source: Any) -> tuple[list[Part], str]:
+def open_parts(source: Any, storage: Storage | None = None) -> tuple[list[Part], str]:
     """The parts of anything that holds a table, and what to call it; nothing but names of columns is read."""
     kind = type(source).__module__.partition(".")[0]
     if isinstance(source, Mapping):
@@ -101,21 +104,15 @@ def open_parts(source: Any) -> tuple[list[Part], str]:
             import polars as pl
         frame: Any = pl.from_arrow(source)
         return [_of_polars(frame.lazy(), "")], "an Arrow table"
-    paths = _paths(source)
-    name = str(paths[0]) if len(paths) == 1 else f"{len(paths):,} files"
-    return [_of_file(path) for path in paths], name
+    names = file_names(source, storage)
+    return [_of_file(name, storage) for name in names], names[0] if len(names) == 1 else f"{len(names):,} files"
 
 
 # --- files ----------------------------------------------------------------------------------------------------------
 
 
-def file_names(source: Any) -> list[str]:
-    """Names of the files of a log, in the order in which they are read."""
-    return [str(path) for path in _paths(source)]
-
-
-def _paths(source: Any) -> list[Path]:
-    """Files by their names, folders and patterns, in natural order: 2 before 10."""
+def file_names(source: Any, storage: Storage | None = None) -> list[str]:
+    """Files by their names, folders, patterns and addresses, in natural order: 2 before 10."""
     if isinstance(source, (str, Path)):
         source = [source]
     if not isinstance(source, Sequence) or not all(isinstance(item, (str, Path)) for item in source):
@@ -125,77 +122,84 @@ def _paths(source: Any) -> list[Path]:
         )
     if not source:
         raise InvalidInputError("there are no files to read: the list is empty")
-    found: list[Path] = []
+    found: list[str] = []
     for item in source:
-        if "://" in str(item):
-            raise InvalidInputError(
-                f"{item} is an address: only files on this machine are read; copy it here, or pass a frame, e.g. "
-                "polars.scan_parquet(address)"
-            )
-        path = Path(item).expanduser()
-        if path.is_dir():
-            inside = [file for file in path.rglob("*") if _format(file) and file.is_file()]
-            if not inside:
-                raise InvalidInputError(f"the folder {path} has no file that ends with {', '.join(FORMATS)}")
-            found += sorted(inside, key=_natural)
-        elif path.is_file():
-            found.append(path)
-        else:
-            matching = sorted((Path(name) for name in glob.glob(str(path), recursive=True)), key=_natural)
-            if not matching:
-                raise InvalidInputError(f"there is no file {path}: check the name or the pattern")
-            found += matching
-    twice = next((path for i, path in enumerate(found) if path in found[:i]), None) if len(found) < 10_000 else None
+        found += sorted(
+            addresses.listed(item, storage) if addresses.is_address(item) else _matching(item), key=_natural
+        )
+    twice = next((name for name, count in Counter(found).items() if count > 1), None)
     if twice is not None:
         raise InvalidInputError(f"{twice} is named twice: its steps would count twice")
-    for path in found:
-        if _format(path) is None:
+    for name in found:
+        if _format(name) is None:
             remedy = "minari.load_dataset and Log.from_minari, or h5py and a dict of arrays"
+            suffix = Path(name).suffix
             raise InvalidInputError(
-                f"{path} ends with {path.suffix or 'nothing'}: {', '.join(FORMATS)} are read"
-                + (f"; for HDF5 use {remedy}" if path.suffix in (".hdf5", ".h5") else "")
+                f"{name} ends with {suffix or 'nothing'}: {', '.join(FORMATS)} are read"
+                + (f"; for HDF5 use {remedy}" if suffix in (".hdf5", ".h5") else "")
             )
     return found
 
 
-def _format(path: Path) -> str | None:
-    name = path.name.lower().removesuffix(".gz") if path.name.lower().endswith(".csv.gz") else path.name.lower()
-    return FORMATS.get(Path(name).suffix)
+def _matching(item: str | Path) -> list[str]:
+    """The files of this machine that a name, a folder or a pattern stands for."""
+    path = Path(item).expanduser()
+    if path.is_dir():
+        inside = [str(file) for file in path.rglob("*") if _format(str(file)) and file.is_file()]
+        if not inside:
+            raise InvalidInputError(f"the folder {path} has no file that ends with {', '.join(FORMATS)}")
+        return inside
+    if path.is_file():
+        return [str(path)]
+    matching = glob.glob(str(path), recursive=True)
+    if not matching:
+        raise InvalidInputError(f"there is no file {path}: check the name or the pattern")
+    return matching
 
 
-def _natural(path: Path) -> list[Any]:
-    return [(0, int(word), "") if word.isdigit() else (1, 0, word) for word in re.split(r"(\d+)", str(path)) if word]
+def _format(name: str) -> str | None:
+    name = Path(name).name.lower()
+    return FORMATS.get(Path(name.removesuffix(".gz") if name.endswith(".csv.gz") else name).suffix)
 
 
-def _of_file(path: Path) -> Part:
-    kind = _format(path)
+def _natural(name: str) -> list[Any]:
+    return [(0, int(word), "") if word.isdigit() else (1, 0, word) for word in re.split(r"(\d+)", name) if word]
+
+
+def _of_file(path: str, storage: Storage | None) -> Part:
+    kind, away = _format(path), addresses.is_address(path)
     if kind == "npz":
         with _readable(path):
+            if away:
+                raise InvalidInputError(f"{path} is an address: {', '.join(addresses.KINDS)} are read there")
             archive = np.load(path, allow_pickle=False)
-            return _of_mapping({name: archive[name] for name in archive.files}, str(path))
+            return _of_mapping({name: archive[name] for name in archive.files}, path)
     with needs("polars"):
         import polars as pl
-    with _readable(path):
-        if path.stat().st_size == 0:
+    options: dict[str, Any] = {"glob": False, "storage_options": dict(storage or {}) if away else None}
+    with _readable(path, storage):
+        if not away and Path(path).stat().st_size == 0:
             raise InvalidInputError(f"{path} is empty: there is nothing to read")
         if kind == "csv":
-            separator = "\t" if ".tsv" in path.suffixes else ","
-            frame = pl.scan_csv(path, separator=separator, infer_schema_length=10_000, glob=False)
+            separator = "\t" if ".tsv" in Path(path).suffixes else ","
+            frame = pl.scan_csv(path, separator=separator, infer_schema_length=10_000, **options)
         elif kind == "parquet":
-            frame = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+            frame = pl.scan_parquet(path, hive_partitioning=False, **options)
         else:
-            frame = pl.scan_ipc(path, glob=False, hive_partitioning=False)
-        return _of_polars(frame, str(path))
+            frame = pl.scan_ipc(path, hive_partitioning=False, **options)
+        return _of_polars(frame, path, storage)
 
 
 @contextmanager
-def _readable(path: Path | str) -> Iterator[None]:
-    """What cannot be read is said with the name of the file."""
+def _readable(path: str, storage: Storage | None = None) -> Iterator[None]:
+    """What cannot be read is said with the name of the file, and without secrets."""
     try:
         yield
     except (InvalidInputError, ImportError, MemoryError):
         raise
     except Exception as error:  # whatever NumPy and polars raise at damaged files
+        if addresses.is_address(path):
+            raise addresses.unreadable(path, error, storage) from None
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
         raise InvalidInputError(
             f"{path or 'the frame'} cannot be read ({reason}): is it whole, and what its name says?"
@@ -230,20 +234,20 @@ def _of_series(series: Any) -> Any:
     return objects
 
 
-def _of_polars(frame: pl.LazyFrame, name: str) -> Part:
-    with _readable(name):
+def _of_polars(frame: pl.LazyFrame, name: str, storage: Storage | None = None) -> Part:
+    with _readable(name, storage):
         columns = frame.collect_schema().names()
 
     def read(names: Sequence[str]) -> Columns:
-        with _readable(name):
+        with _readable(name, storage):
             return _arrays(frame.select(names).collect(), name, 0)
 
     def chunks(names: Sequence[str], rows: int) -> Iterator[Columns]:
-        with _readable(name):
+        with _readable(name, storage):
             batches = frame.select(names).collect_batches(chunk_size=rows, maintain_order=True)
         start = 0
         while True:
-            with _readable(name):
+            with _readable(name, storage):
                 batch = next(batches, None)
                 if batch is None:
                     return

@@ -24,10 +24,18 @@ class Source:
     source : file, folder, pattern, list of these, frame, or dict of arrays
     columns : dict from what a column is to its name, optional
     preset : str, optional
+    storage : dict, optional
+        Options of polars for addresses, such as keys.
     """
 
-    def __init__(self, source: Any, columns: Mapping[str, Names] | None, preset: str | None) -> None:
-        self.parts, self.name = open_parts(source)
+    def __init__(
+        self,
+        source: Any,
+        columns: Mapping[str, Names] | None,
+        preset: str | None,
+        storage: Mapping[str, str] | None = None,
+    ) -> None:
+        self.parts, self.name = open_parts(source, storage)
         self.mapped = find(self.parts[0].columns, columns, preset, self._called(self.parts[0]))
         needed = set(self.names)
         for part in self.parts[1:]:

@@ -1,0 +1,76 @@
+"""Files in a bucket of a real S3 server on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tlstd
+from tests.cluster.test_evaluate import FEW, LOG, in_files
+from tlstd.cluster.evaluate import evaluate_files
+from tlstd.errors import InvalidInputError
+from tlstd.evaluation.evaluation import Evaluation
+from tlstd.logs.log import Log
+
+SECRET = "a-very-secret-key"
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, str], Any]]:
+    """Options for polars and a client, of a server with one bucket that holds the log in four files."""
+    boto3: Any = pytest.importorskip("boto3")
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    keys = {"aws_access_key_id": "someone-known", "aws_secret_access_key": SECRET}
+    client = boto3.client("s3", endpoint_url=url, region_name="us-east-1", **keys)
+    client.create_bucket(Bucket="logs")
+    folder = tmp_path_factory.mktemp("logs")
+    in_files(LOG, folder, 4)
+    for path in sorted(folder.iterdir()):
+        client.upload_file(str(path), "logs", f"walk/{path.name}")
+    yield {**keys, "aws_endpoint_url": url, "aws_region": "us-east-1", "aws_allow_http": "true"}, client
+    server.stop()
+
+
+def test_as_from_files(bucket: tuple[dict[str, str], Any]) -> None:
+    """A pattern, a folder, single addresses: the same answer as from the frame."""
+    storage, _ = bucket
+    whole = tlstd.evaluate(LOG, gamma=0.9, estimators=FEW)
+    found = evaluate_files("s3://logs/walk/*.parquet", gamma=0.9, estimators=FEW, storage=storage)
+    assert abs(found.value - whole.value) < 1e-10
+    assert len(Log.from_frame("s3://logs/walk", storage=storage)) == LOG.height
+    part = Log.from_frame(["s3://logs/walk/part-1.parquet", "s3://logs/walk/part-2.parquet"], storage=storage)
+    assert 0 < len(part) < LOG.height
+    assert not any(SECRET in text for text in shown(found))
+
+
+def shown(found: Evaluation) -> list[str]:
+    """Everything that an answer shows."""
+    return [str(found), found.to_json(), repr(found)]
+
+
+def test_what_goes_wrong(bucket: tuple[dict[str, str], Any], tmp_path: Path) -> None:
+    """An object that disappears, a pattern of nothing, a wrong address: named, without secrets."""
+    storage, client = bucket
+    body = client.get_object(Bucket="logs", Key="walk/part-2.parquet")["Body"].read()
+    names = [f"s3://logs/walk/part-{i}.parquet" for i in range(4)]
+    client.delete_object(Bucket="logs", Key="walk/part-2.parquet")
+    try:
+        with pytest.raises(InvalidInputError, match=r"part-2.parquet cannot be read") as error:
+            evaluate_files(names, gamma=0.9, estimators=FEW, storage=storage)
+        assert SECRET not in str(error.value)
+        left = evaluate_files(names, gamma=0.9, estimators=FEW, storage=storage, on_error="skip")
+        assert any("part-2.parquet" in note for note in left.notes)
+    finally:
+        client.put_object(Bucket="logs", Key="walk/part-2.parquet", Body=body)
+    for address in ("s3://logs/nothing/*.parquet", "s3://no-such-bucket/*.parquet"):
+        with pytest.raises(InvalidInputError, match="cannot be read") as error:
+            evaluate_files(address, gamma=0.9, storage=storage)
+        assert SECRET not in str(error.value)
