@@ -61,10 +61,11 @@ def run(*arguments: str, **options: str) -> Result:
 
 
 def test_one_command(folder: Path) -> None:
-    result = run("evaluate", "*.parquet", "--gamma", "0.9")
+    result = run("evaluate", "*.parquet", "--gamma", "0.9", "--level", "0.9")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[0].split()[0] == "estimator"
+    assert "90% interval" in lines[0]
     assert [line.split("  ")[0] for line in lines[1:6]] == ["KrylovLSTD", "LSTD", "t-LSTD", "TD", "Monte Carlo"]
 
 
@@ -91,7 +92,7 @@ def test_the_page_and_the_model(folder: Path) -> None:
     result = run("evaluate", "steps.parquet", "--gamma", "0.9", "--out", "page.html", "--out", "values")
     assert result.exit_code == 0, result.output
     assert "Trust: " in result.stdout
-    assert "95% interval: " in result.stdout
+    assert "95% interval" in result.stdout
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "steps.parquet" in page

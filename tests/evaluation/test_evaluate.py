@@ -209,11 +209,13 @@ def test_large_logs_are_chosen_on_a_sample(monkeypatch: pytest.MonkeyPatch) -> N
 def test_answer_as_table_and_json(frozen: Log) -> None:
     evaluation = evaluate(frozen, gamma=0.9, estimators=["KrylovLSTD", "TD"])
     lines = evaluation.table.splitlines()
-    assert lines[0].split() == ["estimator", "start", "states", "seconds"]
+    assert lines[0].split() == ["estimator", "start", "states", "95%", "interval", "seconds"]
     assert [line.split()[0] for line in lines[1:]] == ["KrylovLSTD", "TD"]
     whole = json.loads(evaluation.to_json())
     assert whole["value"] == evaluation.value
     assert [row["name"] for row in whole["estimators"]] == ["KrylovLSTD", "TD"]
+    assert whole["interval"] == whole["estimators"][0]["interval"] == evaluation.interval().to_dict()
+    assert whole["estimators"][1]["interval"] is None
     assert str(evaluation).startswith(evaluation.table)
     told: list[float] = []
     evaluate(frozen, gamma=0.9, estimators=["TD"], report=lambda text, share: told.append(share))

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 from tlstd import KrylovLSTD, Transitions, random_walk
 from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.evaluation.bootstrap import bootstrap_interval
 from tlstd.evaluation.influence import Asked, Influence, influences
 from tlstd.evaluation.intervals import difference_interval, interval_of, mean_interval
 from tlstd.linalg.held_out import make_folds
@@ -35,7 +36,7 @@ def dense(steps: Transitions, lambda_: float, X0: FloatArray, drawn: IntArray | 
         Z[t] = z
     D = X - g[:, None] * X_next
     constant = (X[0] == X).all(axis=0) & (X[0] != 0.0)
-    ridge = np.diag(np.where(constant, 0.0, 1e-6 * (X**2).sum() / T))
+    ridge = np.diag(np.where(constant, 0.0, 1e-9 * (X**2).sum() / T))
 
     def solved(kept: Any, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         A = Z[kept].T @ D[kept] / kept.sum() + ridge
@@ -102,7 +103,10 @@ def test_all_formulas_against_dense_ones(kind: str, lambda_: float, ratios: bool
     steps = stream(np.random.default_rng(3), ratios=ratios, ends=ends)
     starts = np.flatnonzero(steps.trace_discounts == 0.0)
     given = np.random.default_rng(4).standard_normal((3, 5))
-    found = influences(fit(steps, lambda_), [Asked(steps.X[starts], starts), Asked(given)], kind=kind)
+    asked = [Asked(steps.X[starts], starts), Asked(given)]
+    found = influences(fit(steps, lambda_), asked, kind="sandwich" if kind == "plug-in" else kind)
+    if kind == "plug-in":
+        found = [each.plug_in() for each in found]
     for each, X0, drawn in zip(found, (steps.X[starts], given), (starts, None), strict=True):
         expected = dense(steps, lambda_, X0, drawn, kind)
         assert each.settled
@@ -158,11 +162,42 @@ def test_standard_error_of_a_tabular_chain_is_the_delta_methods() -> None:
             second[s] += 0.5 * ((walk.gamma * values[after] if inside else end) - values[s]) ** 2
     variance = float((d * h**2 * second).sum())
     steps = walk.sample(60_000, np.random.default_rng(1))
-    for kind in ("sandwich", "plug-in", "debiased"):
+    for kind in ("sandwich", "debiased"):
         (found,) = influences(fit(steps, lambda_), [Asked(x[None])], kind=kind)
         assert found.standard_error == pytest.approx(np.sqrt(variance / len(steps)), rel=0.05), kind
         assert abs(found.value - values[3]) < 4.0 * found.standard_error
+        assert found.plug_in().standard_error == pytest.approx(found.standard_error, rel=0.02)
         assert 1_000 < found.degrees < found.groups.n_groups
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_bootstrap_and_sandwich_agree_on_many_episodes(given: bool) -> None:
+    steps = random_walk(7, gamma=0.9).sample(20_000, np.random.default_rng(1))
+    starts = np.flatnonzero(steps.trace_discounts == 0.0)
+    asked = Asked(np.eye(7)[[2]]) if given else Asked(steps.X[starts + 1], starts)  # what followed the start states
+    model = fit(steps, 0.8)
+    found, drawn = interval_of(influences(model, [asked])[0]), bootstrap_interval(model, asked)
+    assert abs(drawn.value - found.value) < 1e-3 * found.standard_error  # the ridge, and one step of debiasing
+    assert drawn.standard_error == pytest.approx(found.standard_error, rel=0.15)
+    assert drawn.half_width == pytest.approx(found.half_width, rel=0.2)
+    assert bootstrap_interval(model, asked) == drawn  # the same seed
+    assert bootstrap_interval(model, asked, rng=np.random.default_rng(5)) != drawn
+
+
+def test_blocks_of_one_autoregressive_stream() -> None:
+    """x_{t+1} = 0.8 x_t + noise pays x_t: v(x) = x/(1 - 0.8γ) with γ = 0.5, within intervals from blocks."""
+    inside, truth = [], 1.0 / (1.0 - 0.8 * 0.5)
+    for seed in range(60):
+        rng = np.random.default_rng([7, seed])
+        x = np.zeros(1_001)
+        for t in range(1_000):
+            x[t + 1] = 0.8 * x[t] + rng.standard_normal()
+        features = np.column_stack([np.ones(1_001), x])
+        steps = Transitions.from_episodes([(features, x[:-1] + rng.standard_normal(1_000), False)], gamma=0.5)
+        (found,) = influences(fit(steps, 0.5), [Asked(np.array([[1.0, 1.0]]))])
+        assert found.groups.n_blocks == found.groups.n_groups == 35
+        inside.append(truth in interval_of(found))
+    assert 52 <= sum(inside) <= 60  # fewer than 52 of 60 have a chance of 0.4% at 95%
 
 
 def test_differences_are_paired() -> None:

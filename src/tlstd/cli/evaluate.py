@@ -61,6 +61,7 @@ def command(
         bool, typer.Option("--estimate", help="Estimate probabilities of the actions where the log has none.")
     ] = False,
     all_: Annotated[bool, typer.Option("--all", help="Leave no estimator out that takes long.")] = False,
+    level: Annotated[float, typer.Option(metavar="SHARE", help="Of logs whose interval covers the true value.")] = 0.95,
     workers: Annotated[
         int, typer.Option(min=0, metavar="N", help="Let N processes of this machine read and keep the files.")
     ] = 0,
@@ -116,7 +117,7 @@ def command(
             if workers or cluster is not None:
                 found = _on_workers(source, workers, cluster, on_error, checkpoint, question, report)
             else:
-                question |= {"probabilities": "estimate" if estimate else "logged", "all": all_}
+                question |= {"probabilities": "estimate" if estimate else "logged", "all": all_, "level": level}
                 found = _here(source, question, report)
             report("how far to trust it", 0.95)
             shown = found.to_json() if json_ else "\n".join(printable(line) for line in str(found).splitlines())

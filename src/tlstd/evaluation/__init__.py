@@ -8,6 +8,7 @@ Example
 (400,)
 """
 
+from tlstd.evaluation.bootstrap import bootstrap_interval
 from tlstd.evaluation.choose import Choice, choose
 from tlstd.evaluation.evaluate import evaluate
 from tlstd.evaluation.evaluation import Evaluation, Row, difference
@@ -41,6 +42,7 @@ __all__ = [
     "Trust",
     "ValueFunction",
     "Views",
+    "bootstrap_interval",
     "choose",
     "difference",
     "difference_interval",

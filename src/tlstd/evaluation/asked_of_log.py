@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,28 +10,29 @@ from numpy.typing import ArrayLike
 
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.krylov_lstd import KrylovLSTD
+from tlstd.evaluation.bootstrap import bootstrap_interval
 from tlstd.evaluation.fitted import Fitted, Starts
 from tlstd.evaluation.importance import fold_values, start_returns, starts_of
-from tlstd.evaluation.influence import Asked, Influence, influences
+from tlstd.evaluation.influence import Asked, Influence, influence_by, influences
 from tlstd.evaluation.intervals import Interval, interval_of, mean_interval
 from tlstd.types import FloatArray, IntArray
 
-INTERVALS = ("auto", "sandwich", "plug-in", "debiased", "returns")
+SAMPLED, SAMPLE = 1_000_000, 100_000
+"""Steps beyond which h comes from a sample of episodes, and steps of that sample."""
+INTERVALS = ("auto", "sandwich", "plug-in", "debiased", "bootstrap", "returns")
 """Kinds of intervals by name; "auto" is the sandwich."""
 
 
 def influence_on(fitted: Fitted, states: ArrayLike | None = None, kind: str = "sandwich") -> Influence:
     """What each step and episode of the log has moved the mean value of states by; of the start states, if left out."""
-    starts = _starts(fitted, states)
-    model = fitted.values.model
-    if not isinstance(model, KrylovLSTD):
-        raise InvalidInputError(f"influence was asked of {type(model).__name__}: it is known of KrylovLSTD")
-    rows = learned_rows(fitted)
-    drawn = None
-    if starts.rows is not None:  # where the first step was left out, with the one after it
-        drawn = np.minimum(np.searchsorted(rows, starts.rows), rows.size - 1)
-    X, offsets = fitted.encode(starts)
-    (found,) = influences(model, [Asked(X, drawn, offsets)], kind=kind)
+    rows, model = learned_rows(fitted), _model(fitted)
+    asked = _asked(fitted, states, rows)
+    if len(fitted.log) > SAMPLED:
+        sample = sampled(fitted)
+        (on_sample,) = influences(sample, [Asked(asked.X, None, asked.offsets)])
+        found = influence_by(model, asked, on_sample, sample.seen_ids)
+    else:
+        (found,) = influences(model, [asked], kind=kind)
     first = rows[np.flatnonzero(found.groups.cut)]
     episodes = np.searchsorted(fitted.log.episodes, first, side="right") - 1
     return found.named([fitted.log.ids[e] for e in episodes.tolist()])
@@ -40,7 +42,45 @@ def interval_for(fitted: Fitted, states: ArrayLike | None = None, level: float =
     """The interval of the mean value of states, of one of the kinds in ``INTERVALS``."""
     if kind == "returns":
         return mean_interval(_returns(fitted, states), level)
-    return interval_of(influence_on(fitted, states, "sandwich" if kind == "auto" else kind), level)
+    if kind == "bootstrap":
+        return bootstrap_interval(_model(fitted), _asked(fitted, states, learned_rows(fitted)), level=level)
+    found = influence_on(fitted, states, "debiased" if kind == "debiased" else "sandwich")
+    return interval_of(found.plug_in() if kind == "plug-in" else found, level)
+
+
+def sampled(fitted: Fitted) -> KrylovLSTD:
+    """A model of about ``SAMPLE`` steps in evenly spaced episodes; of the first steps, where episodes are long."""
+    log = fitted.log
+    wanted = max(1, int(log.n_episodes * SAMPLE / len(log)))
+    chosen = np.unique(np.linspace(0, log.n_episodes - 1, wanted).astype(np.int64))
+    if np.diff(log.episodes)[chosen].sum() > 2 * SAMPLE:
+        part, rows = log[:SAMPLE], np.arange(SAMPLE)
+    else:
+        part, rows = log.select(chosen), log.rows_of(chosen)
+    target = fitted.target
+    if target is not None and target.table is not None:
+        target = replace(target, table=target.table[rows])
+    ratios = None if fitted.rhos is None else fitted.rhos[rows]
+    model = KrylovLSTD(_model(fitted).n_features, lambda_=fitted.lambda_, dimension=1)
+    for steps in fitted.values.pieces(part, target=target, rhos=ratios):
+        model.update_many(steps)
+    return model
+
+
+def _model(fitted: Fitted) -> KrylovLSTD:
+    model = fitted.values.model
+    if not isinstance(model, KrylovLSTD):
+        raise InvalidInputError(f"influence was asked of {type(model).__name__}: it is known of KrylovLSTD")
+    return model
+
+
+def _asked(fitted: Fitted, states: ArrayLike | None, rows: IntArray) -> Asked:
+    starts = _starts(fitted, states)
+    drawn = None
+    if starts.rows is not None:  # where the first step was left out, with the one after it
+        drawn = np.minimum(np.searchsorted(rows, starts.rows), rows.size - 1)
+    X, offsets = fitted.encode(starts)
+    return Asked(X, drawn, offsets)
 
 
 def learned_rows(fitted: Fitted) -> IntArray:

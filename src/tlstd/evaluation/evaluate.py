@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from tlstd.errors import InvalidInputError
+from tlstd.evaluation.asked_of_log import interval_for
 from tlstd.evaluation.evaluation import Evaluation
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.ratios import importance_ratios
@@ -29,6 +31,7 @@ def evaluate(
     estimators: Iterable[str] | None = None,
     probabilities: str = "logged",
     all: bool = False,
+    level: float = 0.95,
     cluster: Any = None,
     report: Callable[[str, float], None] | None = None,
 ) -> Evaluation:
@@ -60,6 +63,9 @@ def evaluate(
         features, so that there are ratios. It is a model of its own, and can be wrong.
     all : bool
         Run t-LSTD on more than ``SAMPLED`` steps too.
+    level : float in (0, 1)
+        Of the intervals: the share of logs whose interval covers the true value, as far as it goes
+        (``docs/intervals.md``).
     cluster : distributed.Client, optional
         Whose workers read, keep and multiply the files of the log, one at a time; ``log`` is then the names of files,
         and a policy a function (``docs/clusters.md``).
@@ -101,10 +107,21 @@ def evaluate(
         found: Evaluation = files.evaluate_files(log, gamma=gamma, client=cluster, **options)
         return found
     table = log if isinstance(log, Log) else Log.from_frame(log)
-    run = Run(table, gamma, features, policy, start, estimators, probabilities, all, report)
+    run = Run(table, gamma, features, policy, start, estimators, probabilities, all, level, report)
     fitted = _fitted(run)
+    _add_interval(run, fitted)
     run.report("done", 1.0)
     return Evaluation(tuple(run.rows), fitted.values, tuple(run.notes), run.gamma, table.source, run.policy, fitted)
+
+
+def _add_interval(run: Run, fitted: Fitted) -> None:
+    """Give the row that the model is from its interval."""
+    own = "KrylovLSTD" if fitted.values.kind == "states" else "LSTDQ"
+    at = next((i for i, row in enumerate(run.rows) if row.name.startswith(own)), None)
+    if at is None:
+        return
+    run.report("interval", 0.97)
+    run.rows[at] = replace(run.rows[at], interval=interval_for(fitted, level=run.level))
 
 
 def _fitted(run: Run) -> Fitted:

@@ -34,6 +34,8 @@ class Row:
     """Mean value of each set of start states, by name."""
     seconds: float
     note: str
+    interval: Interval | None = None
+    """Of the value of the first set, where there is one: of the answer and of mean returns."""
 
     @property
     def value(self) -> float:
@@ -74,30 +76,35 @@ class Evaluation:
 
     @cached_property
     def interval_or_none(self) -> Interval | None:
-        """The 95% interval of the value; None where the log is too small for one, or not known."""
-        return self._interval("auto")
+        """The interval of the value; None where the log is too small for one, or not known."""
+        found = self.rows[0].interval
+        return self._interval("auto") if found is None else _bounded(found)
 
     @cached_property
     def returns_interval_or_none(self) -> Interval | None:
-        """That of the mean return of the start states, on-policy."""
-        return self._interval("returns")
+        """That of the mean return of the start states, on-policy, if returns are seen to their end."""
+        found = next((row.interval for row in self.rows if row.name == "Monte Carlo"), None)
+        return None if found is None else _bounded(found)
 
     def _interval(self, kind: str) -> Interval | None:
         try:
             found = self.interval(kind=kind)
         except InvalidInputError:
             return None
-        return found if np.isfinite(found.half_width) else None
+        return _bounded(found)
 
     @property
     def table(self) -> str:
         """The estimators side by side."""
         sets = list(self.rows[0].values)
-        names = ["estimator", *sets, "seconds", ""]
+        level = next((f"{100 * row.interval.level:.4g}%" for row in self.rows if row.interval is not None), "")
+        names = ["estimator", sets[0], *([f"{level} interval"] if level else []), *sets[1:], "seconds", ""]
         lines = [
             [
                 row.name,
-                *(f"{row.values[s]:.5g}" if s in row.values else "" for s in sets),
+                _number(row.values.get(sets[0])),
+                *([_bounds(row.interval)] if level else []),
+                *(_number(row.values.get(s)) for s in sets[1:]),
                 f"{row.seconds:.2f}",
                 row.note,
             ]
@@ -128,9 +135,9 @@ class Evaluation:
         states : (M, D), or (M,) numbers of states, optional
         level : float in (0, 1)
             The share of logs whose interval covers the true value, as far as its ``covers`` goes.
-        kind : "auto", "sandwich", "plug-in", "debiased" or "returns"
+        kind : "auto", "sandwich", "plug-in", "debiased", "bootstrap" or "returns"
             "auto" is the sandwich, whose coverage ``docs/intervals.md`` reports; "returns" the mean of start returns,
-            on-policy. The others are there to be compared with (:func:`tlstd.evaluation.influences`).
+            on-policy. The others are there to be compared with.
 
         Example
         -------
@@ -159,7 +166,13 @@ class Evaluation:
     def to_json(self) -> str:
         """The answer for programs; ``docs/how_to/evaluate_a_log.md`` has the keys."""
         rows = [
-            {"name": row.name, "values": _finite(row.values), "seconds": row.seconds, "note": row.note}
+            {
+                "name": row.name,
+                "values": _finite(row.values),
+                "interval": None if row.interval is None else row.interval.to_dict(),
+                "seconds": row.seconds,
+                "note": row.note,
+            }
             for row in self.rows
         ]
         whole = {
@@ -172,7 +185,7 @@ class Evaluation:
             "estimators": rows,
             "trust": None if self.trust is None else self.trust.to_dict(),
             "views": None if self.views is None else self.views.to_dict(),
-            "notes": list(self.notes),
+            "notes": [*self.notes, *self._about_interval()],
         }
         return json.dumps(whole, allow_nan=False, ensure_ascii=False)
 
@@ -181,14 +194,25 @@ class Evaluation:
         self.model.save(path)
 
     def __str__(self) -> str:
-        interval, trust = self.interval_or_none, self.trust
-        lines = [self.table, ""]
-        if interval is not None:
-            ends = f"{interval.low:.4g} to {interval.high:.4g}"
-            lines += [f"{interval.level:.0%} interval: {ends}. It covers {interval.covers}.", ""]
-        if trust is not None:
-            lines += [str(trust), ""]
-        return "\n".join([*lines, *self.notes])
+        trust = [] if self.trust is None else [str(self.trust), ""]
+        return "\n".join([self.table, "", *trust, *self.notes, *self._about_interval()])
+
+    def _about_interval(self) -> list[str]:
+        """What there is to know about the interval of the answer."""
+        found = self.rows[0].interval
+        if found is None:
+            return []
+        if not np.isfinite(found.half_width):
+            return ["Warning: one episode, too short to be cut into blocks, says nothing about others: no interval."]
+        about = [
+            f"The interval {_bounds(found)} is around {found.value:.5g}, an estimate with hardly any regularisation. "
+            f"It covers {found.covers}."
+        ]
+        if self.value not in found:
+            about.append("Warning: the answer is outside of its interval: regularisation has moved it beyond chance.")
+        if found.kind == "sampled":
+            about.append("The adjoint system of the interval was solved for a sample of the steps.")
+        return about
 
 
 def difference(a: Evaluation, b: Evaluation, *, states: ArrayLike | None = None, level: float = 0.95) -> Interval:
@@ -206,6 +230,18 @@ def difference(a: Evaluation, b: Evaluation, *, states: ArrayLike | None = None,
     level : float in (0, 1)
     """
     return difference_interval(a.influence(states), b.influence(states), level)
+
+
+def _bounded(interval: Interval) -> Interval | None:
+    return interval if np.isfinite(interval.half_width) else None
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.5g}"
+
+
+def _bounds(interval: Interval | None) -> str:
+    return "" if interval is None else f"[{interval.low:.4g}, {interval.high:.4g}]"
 
 
 def _finite(values: dict[str, float]) -> dict[str, float | None]:

@@ -17,21 +17,21 @@ import numpy as np
 from tlstd import parameters
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.linalg.adjoint import WHOLE, AdjointSystem
+from tlstd.linalg.adjoint import WHOLE, AdjointSystem, td_errors, trace_values
 from tlstd.linalg.held_out import Folds, make_folds
 from tlstd.linalg.sample_operator import SampleOperator, with_ridge
-from tlstd.types import FloatArray, IntArray, Matrix
+from tlstd.types import FloatArray, IntArray, Matrix, SparseVector
 from tlstd.validation import as_matrix
 
-RIDGE = 1e-6
+RIDGE = 1e-9
 """Of the systems behind an interval, in units of the mean ‖x‖²: against singular matrices, not for prediction."""
 FOLDS = 5
 """Folds of episodes by which the errors δ_t are those of weights that have not seen the episode."""
-DIMENSIONS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+DIMENSIONS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 """Krylov dimensions that are tried one after the other."""
 SETTLED = 0.05
 """Standard errors by which the value may still move from one dimension to the next, twice in a row."""
-KINDS = ("sandwich", "plug-in", "debiased")
+KINDS = ("sandwich", "debiased")
 
 
 class Asked(NamedTuple):
@@ -67,9 +67,13 @@ class Influence:
     factors: FloatArray
     """(N,): hᵀz_t."""
     errors: FloatArray
-    """(N,): δ_t; of weights that have not seen the step's fold, but for "plug-in"."""
+    """(N,): δ_t, of weights that have not seen the step's fold."""
+    fitted_errors: FloatArray
+    """(N,): δ_t of the weights that were fitted to all steps."""
     starts: FloatArray
-    """(G,): what the start states of each group add; 0 where states are given."""
+    """(G,): what the start states of each group add, by the first weights; 0 where states are given."""
+    fitted_starts: FloatArray
+    """(G,): the same by the second ones."""
     spread: FloatArray
     """(G,): the variance that each group has if all steps are equally noisy, for :attr:`degrees`."""
     groups: Folds
@@ -78,6 +82,8 @@ class Influence:
     """Of the Krylov spaces."""
     settled: bool
     """Whether the value had stopped moving at that dimension."""
+    adjoint: FloatArray
+    """(n,): h, over the model's ``seen_ids``; of the first fold's system, where it is "debiased"."""
     names: tuple[Any, ...] | None = None
     """(G,): the log's names of the episodes that the groups are, or are parts of."""
 
@@ -127,6 +133,10 @@ class Influence:
         names = range(self.groups.n_groups) if self.names is None else self.names
         return [(names[g], float(self.contributions[g])) for g in order.tolist()]
 
+    def plug_in(self) -> Influence:
+        """The same with errors of the fitted weights, as in textbooks: too small where features are many."""
+        return replace(self, errors=self.fitted_errors, starts=self.fitted_starts, kind="plug-in")
+
     def named(self, names: Sequence[Any]) -> Influence:
         """The same with names of the groups."""
         return replace(self, names=tuple(names))
@@ -163,7 +173,7 @@ def _kish(weights: FloatArray) -> float:
 def influences(model: KrylovLSTD, asked: Sequence[Asked], *, kind: str = "sandwich") -> list[Influence]:
     """The influence of steps and episodes on mean values of states, one for each set of them.
 
-    The systems behind it have a ridge of 10⁻⁶ mean ‖x‖², none on constant features, whatever regularises the model's
+    The systems behind it have a ridge of 10⁻⁹ mean ‖x‖², none on constant features, whatever regularises the model's
     own predictions. They are solved in Krylov spaces of growing dimension, until no value moves by more than 0.05 of
     its standard error from one of ``DIMENSIONS`` to the next, twice in a row, or they are solved exactly.
 
@@ -172,10 +182,9 @@ def influences(model: KrylovLSTD, asked: Sequence[Asked], *, kind: str = "sandwi
     model : KrylovLSTD
         That has all its samples (no ``beta``, no ``max_samples``). Its λ counts, its dimension and ridge do not.
     asked : sets of states
-    kind : "sandwich", "plug-in" or "debiased"
+    kind : "sandwich" or "debiased"
         "sandwich": h and the value from all episodes, errors δ_t from weights that have not seen the episode's fold,
-        which makes the sum over episodes a jackknife. "plug-in": errors of the same weights too, as in textbooks.
-        "debiased": weights and h both from the other one of two halves.
+        which makes the sum over episodes a jackknife. "debiased": weights and h both from the other one of two halves.
 
     Returns
     -------
@@ -183,28 +192,30 @@ def influences(model: KrylovLSTD, asked: Sequence[Asked], *, kind: str = "sandwi
         Cost: m passes over the samples with six vectors and one more for each set, where m is the dimension reached.
     """
     parameters.choice("kind", kind, KINDS)
-    operator = _operator(model)
+    operator = operator_of(model)
     _, discounts, traces, _ = operator.samples.columns()
     folds = make_folds(discounts, traces, 2 if kind == "debiased" else FOLDS)
-    sets = [_Set.of(given, model, folds) for given in asked]
+    sets = [asked_set(given, model, folds) for given in asked]
     crossed = range(folds.n_folds) if kind == "debiased" and folds.n_folds > 1 else [WHOLE]
     X = np.column_stack([each.mean_without(fold) for fold in crossed for each in sets])
     systems = [fold for fold in crossed for _ in sets]
     system = AdjointSystem(with_ridge(operator, RIDGE), folds, X, systems)
     before: list[Influence] = []
     calm = 0
-    for dimension in DIMENSIONS:
-        system.extend(dimension)
-        found = _measured(system, sets, kind)
-        calm = calm + 1 if before and all(map(_calm, before, found)) else 0
-        if system.finished or calm >= 2:
-            break
-        before = found
+    with np.errstate(over="ignore", invalid="ignore"):  # what diverges is said by its width
+        for dimension in DIMENSIONS:
+            system.extend(dimension)
+            found = _measured(system, sets, kind)
+            calm = calm + 1 if before and all(map(_calm, before, found)) else 0
+            if system.finished or calm >= 2:
+                break
+            before = found
     settled = system.finished or calm >= 2
     return [replace(each, settled=settled) for each in found]
 
 
-def _operator(model: KrylovLSTD) -> SampleOperator:
+def operator_of(model: KrylovLSTD) -> SampleOperator:
+    """The model's operator, if it has all its samples."""
     if not isinstance(model, KrylovLSTD):
         raise InvalidInputError(f"influence was asked of {type(model).__name__}: it is known of KrylovLSTD")
     operator = model.operator()
@@ -217,7 +228,7 @@ def _operator(model: KrylovLSTD) -> SampleOperator:
     return operator
 
 
-class _Set(NamedTuple):
+class AskedSet(NamedTuple):
     """States over the features seen, with the folds and groups that they came with."""
 
     X: Matrix
@@ -228,24 +239,25 @@ class _Set(NamedTuple):
     offsets: FloatArray
     """(M, 1)."""
 
-    @classmethod
-    def of(cls, asked: Asked, model: KrylovLSTD, folds: Folds) -> _Set:
-        X = as_matrix(asked.X, "X")
-        if X.shape[1] != model.n_features or not X.shape[0]:
-            raise InvalidInputError(f"X has shape {X.shape}: pass rows of {model.n_features} features")
-        seen = X[:, model.seen_ids]
-        offsets = np.zeros((X.shape[0], 1)) if asked.offsets is None else asked.offsets[:, None]
-        if asked.drawn is None:
-            return cls(seen, np.full(X.shape[0], WHOLE), None, offsets)
-        drawn = np.asarray(asked.drawn)
-        if drawn.shape != (X.shape[0],) or drawn.min() < 0 or drawn.max() >= folds.group.size:
-            raise InvalidInputError(f"drawn has shape {drawn.shape}: pass the number of a step for each of the states")
-        return cls(seen, folds.fold[drawn], folds.group[drawn], offsets)
-
     def mean_without(self, fold: int) -> FloatArray:
         """The mean row of those that did not come with a fold."""
         kept = self.X if fold == WHOLE or self.group is None or (self.fold == fold).all() else self.X[self.fold != fold]
         return np.asarray(kept.mean(axis=0), dtype=np.float64).ravel()
+
+
+def asked_set(asked: Asked, model: KrylovLSTD, folds: Folds) -> AskedSet:
+    """What is asked, checked."""
+    X = as_matrix(asked.X, "X")
+    if X.shape[1] != model.n_features or not X.shape[0]:
+        raise InvalidInputError(f"X has shape {X.shape}: pass rows of {model.n_features} features")
+    seen = X[:, model.seen_ids]
+    offsets = np.zeros((X.shape[0], 1)) if asked.offsets is None else asked.offsets[:, None]
+    if asked.drawn is None:
+        return AskedSet(seen, np.full(X.shape[0], WHOLE), None, offsets)
+    drawn = np.asarray(asked.drawn)
+    if drawn.shape != (X.shape[0],) or drawn.min() < 0 or drawn.max() >= folds.group.size:
+        raise InvalidInputError(f"drawn has shape {drawn.shape}: pass the number of a step for each of the states")
+    return AskedSet(seen, folds.fold[drawn], folds.group[drawn], offsets)
 
 
 def _calm(before: Influence, after: Influence) -> bool:
@@ -253,28 +265,71 @@ def _calm(before: Influence, after: Influence) -> bool:
     return moved <= SETTLED * after.standard_error or moved <= 1e-9 * abs(after.value)
 
 
-def _measured(system: AdjointSystem, sets: list[_Set], kind: str) -> list[Influence]:
+def _measured(system: AdjointSystem, sets: list[AskedSet], kind: str) -> list[Influence]:
     """The influence on each set at the present dimension."""
-    W, k = system.weights(), len(sets)
-    U, E = system.trace_values(system.adjoints()), system.errors(W)
+    W, H, k = system.weights(), system.adjoints(), len(sets)
+    U, E = system.trace_values(H), system.errors(W)
     T, folds, crossed = E.shape[0], system.folds, U.shape[1] > k
     own, whole = system.own(E), E[:, -1]
-    errors = whole if kind == "plug-in" else own
     found = []
     for i, asked in enumerate(sets):
         u = system.own(U[:, i::k]) if crossed else U[:, i]
         V = np.asarray(asked.X @ W) + asked.offsets
-        value, starts = _starts(V, asked, folds, kind, crossed)
+        value, starts = _starts(V, asked, folds, crossed)
         value += float((u * (own if crossed else whole)).sum()) / T
-        by_group = np.bincount(folds.group, u * u, folds.n_groups) / T**2
-        spread = by_group * float(np.mean(errors * errors))
-        if asked.group is not None:
-            spread = spread + np.bincount(asked.group, None, folds.n_groups) * float(V[:, -1].var()) / len(V) ** 2
-        found.append(Influence(value, u, errors, starts, spread, folds, kind, system.dimension, False))
+        fitted = _starts(V[:, -1:], asked, folds, False)[1]
+        spread = _spread(u, own, V[:, -1], asked, folds)
+        by_step, by_group = (u, own, whole), (starts, fitted, spread)
+        found.append(Influence(value, *by_step, *by_group, folds, kind, system.dimension, False, H[:, i]))
     return found
 
 
-def _starts(V: FloatArray, asked: _Set, folds: Folds, kind: str, crossed: bool) -> tuple[float, FloatArray]:
+def _spread(u: FloatArray, errors: FloatArray, values: FloatArray, asked: AskedSet, folds: Folds) -> FloatArray:
+    """(G,): variances of the groups' contributions if all errors, and all values of start states, are equally noisy."""
+    spread = np.bincount(folds.group, u * u, folds.n_groups) * float(np.mean(errors * errors)) / u.size**2
+    if asked.group is not None:
+        spread = spread + np.bincount(asked.group, None, folds.n_groups) * float(values.var()) / values.size**2
+    return spread
+
+
+def influence_by(model: KrylovLSTD, asked: Asked, found: Influence, ids: IntArray) -> Influence:
+    """The influence by an h that was found on a sample of the steps: two passes over the samples.
+
+    Parameters
+    ----------
+    model : KrylovLSTD
+        Of all steps; its weights are used as they are.
+    asked : Asked
+        As for all steps.
+    found : Influence
+        On the same states, from the sample.
+    ids : (n,) integers
+        The features that ``found.adjoint`` is over.
+    """
+    operator = operator_of(model)
+    _, discounts, traces, _ = operator.samples.columns()
+    folds = make_folds(discounts, traces, FOLDS)
+    seen = model.seen_ids
+    order = np.argsort(ids)
+    at = np.minimum(np.searchsorted(ids, seen, sorter=order), ids.size - 1)
+    h = np.where(ids[order[at]] == seen, found.adjoint[order[at]], 0.0)
+    weights = model.sparse_weights
+    assert isinstance(weights, SparseVector)
+    w = np.zeros(seen.size)
+    by_id = np.argsort(seen)
+    w[by_id[np.searchsorted(seen, weights.indices, sorter=by_id)]] = weights.values
+    u = trace_values(operator, h[:, None], folds.cut)[:, 0]
+    errors = td_errors(operator, w[:, None])[:, 0]
+    states = asked_set(asked, model, folds)
+    V = np.asarray(states.X @ w)[:, None] + states.offsets
+    value, starts = _starts(V, states, folds, False)
+    value += float((u * errors).mean())
+    spread = _spread(u, errors, V[:, 0], states, folds)
+    by_step, by_group = (u, errors, errors), (starts, starts, spread)
+    return Influence(value, *by_step, *by_group, folds, "sampled", found.dimension, found.settled, h)
+
+
+def _starts(V: FloatArray, asked: AskedSet, folds: Folds, crossed: bool) -> tuple[float, FloatArray]:
     """The mean value of the states by V (M, folds + 1), and what those of each group add to it."""
     M, means = V.shape[0], V.mean(axis=0)
     if asked.group is None:
@@ -284,7 +339,7 @@ def _starts(V: FloatArray, asked: _Set, folds: Folds, kind: str, crossed: bool) 
         of_group = means[folds.fold[np.flatnonzero(folds.cut)]]
         mean = float(shares @ of_group)
         return mean, shares * (of_group - mean)
-    column = asked.fold if V.shape[1] > 1 and kind != "plug-in" else np.full(M, V.shape[1] - 1)
+    column = asked.fold if V.shape[1] > 1 else np.zeros(M, dtype=np.int64)
     own = V[np.arange(M), column]
     centre = own.mean() if crossed else means[column]
     by_group: FloatArray = np.bincount(asked.group, (own - centre) / M, folds.n_groups).astype(np.float64, copy=False)

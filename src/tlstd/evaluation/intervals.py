@@ -13,7 +13,7 @@ from tlstd.errors import InvalidInputError
 from tlstd.evaluation.influence import Influence, degrees, standard_error
 from tlstd.types import FloatArray
 
-NOISE = "chance: which episodes the log happens to hold"
+NOISE = "chance: which episodes{} the log happens to hold"
 NOT_COVERED = "not features that cannot represent the values, nor a log of other dynamics"
 
 
@@ -74,7 +74,7 @@ def interval_of(influence: Influence, level: float = 0.95) -> Interval:
     the value rests on some of them. Of kind "plug-in" q is the normal quantile.
     """
     with_starts = " and start states" if influence.starts.any() else ""
-    covers = f"{NOISE}{with_starts}; {NOT_COVERED}"
+    covers = f"{NOISE.format(with_starts)}; {NOT_COVERED}"
     n = influence.groups.n_groups
     freedom = np.inf if influence.kind == "plug-in" else influence.degrees
     return _made(influence.value, influence.standard_error, freedom, level, influence.kind, n, covers)
@@ -89,13 +89,13 @@ def difference_interval(a: Influence, b: Influence, level: float = 0.95) -> Inte
         )
     both = a.contributions - b.contributions
     freedom = degrees(a.spread + b.spread)
-    covers = f"{NOISE}, the same ones for both; {NOT_COVERED}"
+    covers = f"{NOISE.format('')}, the same ones for both; {NOT_COVERED}"
     return _made(a.value - b.value, standard_error(both), freedom, level, a.kind, both.size, covers)
 
 
 def mean_interval(values: FloatArray, level: float = 0.95) -> Interval:
     """The interval of a mean of independent numbers (n,), by Student's t: of returns, one an episode."""
-    covers = f"{NOISE} and start states; not a log of other dynamics"
+    covers = f"{NOISE.format(' and start states')}; not a log of other dynamics"
     centred = values - values.mean() if values.size else values
     mean = float(values.mean()) if values.size else float("nan")
     error = standard_error(centred / max(1, values.size))

@@ -10,6 +10,7 @@ import numpy as np
 from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.importance import fold_values, per_decision, start_returns, starts_of
+from tlstd.evaluation.intervals import mean_interval
 from tlstd.evaluation.run import Run
 from tlstd.features.constant import Constant
 from tlstd.linalg.held_out import Folds, Reference
@@ -34,8 +35,9 @@ def add_returns(run: Run, fitted: Fitted) -> None:
     began = perf_counter()
     if run.wants(name):
         reference = (lambda folds: along()) if run.large else (lambda folds: _of_others(fitted, steps, folds))
-        mean, _, how = start_returns(steps, starts, reference)
-        run.add(name, began, {"start states": mean}, how)
+        mean, found, how = start_returns(steps, starts, reference)
+        whole = rhos is None and how.endswith("seen to the end")  # what completes returns has errors of its own
+        run.add(name, began, {"start states": mean}, how, mean_interval(found, run.level) if whole else None)
     if by_ratios:
         began = perf_counter()
         plain, weighted = per_decision(steps, starts, along().next_values[:, 0])

@@ -15,6 +15,7 @@ from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.evaluation.evaluation import Row
 from tlstd.evaluation.fitted import Starts
+from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.policies import as_target
 from tlstd.features.auto_tiles import AutoTiles
 from tlstd.features.base import FeatureMap, check_map
@@ -87,6 +88,7 @@ class Run:
         estimators: Iterable[str] | None,
         probabilities: str,
         everything: bool,
+        level: float,
         report: Report | None,
     ) -> None:
         self.log = log
@@ -101,6 +103,7 @@ class Run:
         self.asked = _names(estimators)
         self.probabilities = parameters.choice("probabilities", probabilities, ("logged", "estimate"))
         self.everything = parameters.flag("all", everything)
+        self.level = parameters.positive("level", level, high=1.0)
         self._report, self._done = report, 0.0
         self.rows: list[Row] = []
         self.continuous = log.actions is not None and log.actions.ndim == 2
@@ -157,9 +160,11 @@ class Run:
         """Whether a row is asked for."""
         return self.asked is None or name in self.asked
 
-    def add(self, name: str, began: float, values: dict[str, float], note: str = "") -> None:
+    def add(
+        self, name: str, began: float, values: dict[str, float], note: str = "", interval: Interval | None = None
+    ) -> None:
         """Add a row of the table."""
-        self.rows.append(Row(name, values, perf_counter() - began, note))
+        self.rows.append(Row(name, values, perf_counter() - began, note, interval))
 
     @cached_property
     def sample(self) -> Sample:
