@@ -33,6 +33,7 @@ QUESTIONS: tuple[str, ...] = (
     "chosen",
     "instances",
     "memory",
+    "coverage",
     "explorer",
 )
 """The folders in the paper's order, then what goes beyond it."""
