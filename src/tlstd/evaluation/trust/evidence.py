@@ -36,8 +36,8 @@ SMALL, MEDIUM = 0.2, 0.5
 J. Cohen, "Statistical power analysis for the behavioral sciences", 1988: a small and a medium effect.
 """
 
-PRACTICAL = 0.05
-"""Of the mean absolute return: standard deviations count as at least this much, so that a small effect is 1% of it."""
+PRACTICAL = 0.1
+"""Of the mean absolute return: standard deviations count as at least this much, so that a small effect is 2% of it."""
 
 
 class Mean(NamedTuple):
