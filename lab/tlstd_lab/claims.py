@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tlstd_lab.statistics import Interval
+from tlstd_lab.statistics import OverRuns
 
 if TYPE_CHECKING:
     from tlstd_lab.panel import Results
@@ -22,7 +22,7 @@ class Finding:
     """The measured number that decides a claim, its 95% interval, the verdict, and what has to be said about it."""
 
     verdict: Verdict
-    number: Interval
+    number: OverRuns
     what: str
     """What the number is."""
     note: str = ""
@@ -38,10 +38,10 @@ class Claim:
     judge: Callable[[Results], Finding]
 
 
-def below(number: Interval, bound: float, *, partly: float | None = None) -> Verdict:
+def below(number: OverRuns, bound: float, *, partly: float | None = None) -> Verdict:
     """Reproduced if the whole interval is below ``bound``; partly if the number is below it, or below ``partly``.
 
-    >>> below(Interval(0.9, 0.8, 0.95), 1.0), below(Interval(0.9, 0.8, 1.1), 1.0), below(Interval(1.2, 1.1, 1.3), 1.0)
+    >>> below(OverRuns(0.9, 0.8, 0.95), 1.0), below(OverRuns(0.9, 0.8, 1.1), 1.0), below(OverRuns(1.2, 1.1, 1.3), 1.0)
     ('reproduced', 'partly', 'not')
     """
     if number.high < bound:
@@ -49,10 +49,10 @@ def below(number: Interval, bound: float, *, partly: float | None = None) -> Ver
     return "partly" if number.value < (bound if partly is None else partly) else "not"
 
 
-def above(number: Interval, bound: float, *, partly: float | None = None) -> Verdict:
+def above(number: OverRuns, bound: float, *, partly: float | None = None) -> Verdict:
     """Reproduced if the whole interval is above ``bound``; partly if the number is above it, or above ``partly``.
 
-    >>> above(Interval(2.0, 1.5, 2.5), 1.0)
+    >>> above(OverRuns(2.0, 1.5, 2.5), 1.0)
     'reproduced'
     """
     if number.low > bound:

@@ -12,7 +12,7 @@ from tlstd.types import FloatArray
 RESAMPLES = 1000
 
 
-class Interval(NamedTuple):
+class OverRuns(NamedTuple):
     """A number and its 95% bootstrap interval over runs."""
 
     value: float
@@ -92,7 +92,7 @@ def mean_band(runs: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatA
     return runs.mean(axis=0), low, high
 
 
-def interval(statistic: Callable[..., float], *samples: FloatArray, paired: bool = True) -> Interval:
+def interval(statistic: Callable[..., float], *samples: FloatArray, paired: bool = True) -> OverRuns:
     """As :func:`bootstrap`, of one number.
 
     Example
@@ -101,10 +101,10 @@ def interval(statistic: Callable[..., float], *samples: FloatArray, paired: bool
     1 [1, 1]
     """
     value, low, high = bootstrap(statistic, *samples, paired=paired)
-    return Interval(float(value), float(low), float(high), min(map(len, samples)))
+    return OverRuns(float(value), float(low), float(high), min(map(len, samples)))
 
 
-def ratio_of_means(above: FloatArray, below: FloatArray) -> Interval:
+def ratio_of_means(above: FloatArray, below: FloatArray) -> OverRuns:
     """Mean of one sample over that of another, run by run from the same seeds.
 
     Example

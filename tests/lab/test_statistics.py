@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tlstd_lab.claims import above, below
-from tlstd_lab.statistics import Interval, bootstrap, interval, ratio_of_means
+from tlstd_lab.statistics import OverRuns, bootstrap, interval, ratio_of_means
 
 
 def test_interval_covers_the_mean_about_as_often_as_it_says() -> None:
@@ -33,6 +33,6 @@ def test_the_same_numbers_every_time() -> None:
     [((0.8, 0.7, 0.9), "reproduced"), ((0.9, 0.8, 1.2), "partly"), ((1.2, 1.1, 1.3), "partly"), ((2, 1, 3), "not")],
 )
 def test_verdicts(number: tuple[float, float, float], expected: str) -> None:
-    assert below(Interval(*number), 1.0, partly=1.5) == expected
-    mirrored = Interval(-number[0], -number[2], -number[1])
+    assert below(OverRuns(*number), 1.0, partly=1.5) == expected
+    mirrored = OverRuns(-number[0], -number[2], -number[1])
     assert above(mirrored, -1.0, partly=-1.5) == expected

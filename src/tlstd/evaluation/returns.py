@@ -19,7 +19,7 @@ FOLDS = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Returns:
-    """Discounted returns of recorded steps, by :func:`returns`."""
+    """Discounted returns of recorded steps, by :func:`tlstd.evaluation.returns`."""
 
     values: FloatArray
     """(N,), or (N, n_targets): from each step on. Where ``usable`` is false, what is seen of it."""
@@ -122,7 +122,7 @@ def returns(transitions: Transitions) -> Returns:
 
 
 def score(model: Estimator, transitions: Transitions) -> Score:
-    """How far a model's predictions are from the :func:`returns` of steps that it has not learned from.
+    """How far predictions are from the :func:`tlstd.evaluation.returns` of steps that a model has not learned from.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from tlstd_lab.report import explorer
 from tlstd_lab.report.page import render
 from tlstd_lab.report.sources import Shown, Sources, gather
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval
+from tlstd_lab.statistics import OverRuns
 from tlstd_lab.store import Store
 
 ROOT = Path(__file__).parents[3]
@@ -45,7 +45,7 @@ class Hostile(Panel):
 
     def claims(self) -> Sequence[Claim]:
         def judge(results: Results) -> Finding:
-            return Finding("partly", Interval(1.0, 0.5, 2.0, 2), "what " + NASTY, "note " + NASTY)
+            return Finding("partly", OverRuns(1.0, 0.5, 2.0, 2), "what " + NASTY, "note " + NASTY)
 
         return (
             Claim("claim " + NASTY, "where " + NASTY, "statement " + NASTY, judge),

@@ -12,7 +12,7 @@ from tlstd_lab.chart import COLOURS, Axis, Chart, Legend, Rule, Series, cases, p
 from tlstd_lab.claims import BEYOND, Claim, Finding, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, interval
+from tlstd_lab.statistics import OverRuns, interval
 
 PROBLEMS = {
     "energy": "energy",
@@ -116,7 +116,7 @@ class Chosen(Panel):
         taken, best = np.array(found).T
         return taken, best
 
-    def ratio(self, results: Results, parameter: str, name: str, column: str) -> Interval:
+    def ratio(self, results: Results, parameter: str, name: str, column: str) -> OverRuns:
         """Return mean error of what was chosen over that of the best of each run."""
         return interval(lambda a, b: float(a.mean() / b.mean()), *self.pairs(results, parameter, name, column))
 
@@ -180,7 +180,7 @@ class Chosen(Panel):
             ratios[name] = interval(lambda e, at=at: float(e[:, at].mean() / e.min(axis=1).mean()), errors)
         return self._worst(ratios, "error at the default over that of the best cut-off, worst problem", 1.25)
 
-    def _worst(self, ratios: dict[str, Interval], what: str, bound: float = BOUND) -> Finding:
+    def _worst(self, ratios: dict[str, OverRuns], what: str, bound: float = BOUND) -> Finding:
         worst = max(ratios.values(), key=lambda ratio: ratio.value)
         note = "; ".join(f"{PROBLEMS[name]}: {ratio}" for name, ratio in ratios.items())
         return Finding(below(worst, bound), worst, what, note)

@@ -15,7 +15,7 @@ from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, below
 from tlstd_lab.panel import TUNING_SEED, Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.questions.contest.methods import METHODS, NEEDS_THE_MATRIX, OURS, Effort, filled
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, interval, ratio_of_means
+from tlstd_lab.statistics import OverRuns, interval, ratio_of_means
 
 SAMPLES: dict[str, tuple[int, ...]] = {
     "smoke": (100, 200),
@@ -155,7 +155,7 @@ class Contest(Panel):
 
     # --- claims ------------------------------------------------------------------------------------------------------
 
-    def against(self, results: Results, rival: str, column: str = "rmse", ours: str = OURS[0]) -> dict[int, Interval]:
+    def against(self, results: Results, rival: str, column: str = "rmse", ours: str = OURS[0]) -> dict[int, OverRuns]:
         """Return our error over a rival's, by the number of samples."""
         mine, theirs = self.samples(results.scale, ours), self.samples(results.scale, rival)
         errors, others = self.column(results, ours, column), self.column(results, rival, column)

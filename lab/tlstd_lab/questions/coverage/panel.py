@@ -12,7 +12,7 @@ from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.questions.coverage.task import KINDS, TARGETS
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval
+from tlstd_lab.statistics import OverRuns
 
 LEVEL = 0.95
 LOW, HIGH = 0.92, 0.98
@@ -77,11 +77,11 @@ class Measured(NamedTuple):
     degrees: float
 
     @property
-    def share(self) -> Interval:
+    def share(self) -> OverRuns:
         """Coverage with Wilson's 95% interval."""
         n, p, z = self.sets, self.covered / self.sets, 1.959964
         middle, half = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        return Interval(p, float(middle - half) / (1 + z * z / n), float(middle + half) / (1 + z * z / n), n)
+        return OverRuns(p, float(middle - half) / (1 + z * z / n), float(middle + half) / (1 + z * z / n), n)
 
 
 class Coverage(Panel):
@@ -176,7 +176,7 @@ class Coverage(Panel):
             ),
         )
 
-    def shares(self, results: Results, kind: str, keep: Callable[[Cell], bool]) -> dict[Cell, Interval]:
+    def shares(self, results: Results, kind: str, keep: Callable[[Cell], bool]) -> dict[Cell, OverRuns]:
         """Return the coverage of one kind in some cells."""
         return {cell: kinds[kind].share for cell, kinds in self.measured(results).items() if keep(cell)}
 
@@ -195,7 +195,7 @@ class Coverage(Panel):
         return self._finding(shares, worst, out, verdict, "highest")
 
     def _finding(
-        self, shares: dict[Cell, Interval], worst: Cell, out: dict[Cell, Interval], verdict: Verdict, what: str
+        self, shares: dict[Cell, OverRuns], worst: Cell, out: dict[Cell, OverRuns], verdict: Verdict, what: str
     ) -> Finding:
         """All cells have to be within the range; partly, if those beyond it could be there by chance."""
         note = f"{len(shares) - len(out)} of {len(shares)} cells. " + "; ".join(f"{c}: {s}" for c, s in out.items())

@@ -12,7 +12,7 @@ from tlstd_lab.chart import SOLID, Axis, Chart, Legend, Mark, curve, sequence
 from tlstd_lab.claims import BEYOND, Claim, Finding, above, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, specs
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, interval
+from tlstd_lab.statistics import OverRuns, interval
 
 CUTOFFS = (1e-1, 10**-1.5, 1e-2, 10**-2.5, 1e-3, 10**-3.5, 1e-4, 10**-4.5, 1e-5, 1e-6, 1e-7, 1e-8, 0.0)
 """Falling; the rules choose among them, or at any singular value."""
@@ -139,7 +139,7 @@ class _Cutoff(Panel):
         self, results: Results, chosen: Callable[[list[RunSpec], FloatArray], FloatArray], what: str
     ) -> Finding:
         """The worst ratio to the best fixed cut-off, over numbers of samples and methods."""
-        worst: Interval | None = None
+        worst: OverRuns | None = None
         parts = []
         for method in METHODS:
             runs, fixed = self.method_runs(results.scale, method), self.fixed(results, method)

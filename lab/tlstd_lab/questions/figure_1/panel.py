@@ -12,7 +12,7 @@ from tlstd_lab.chart import DASHED, DOTTED, SOLID, Axis, Chart, Legend, Rule, cu
 from tlstd_lab.claims import Claim, Finding, above, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, interval, ratio_of_means
+from tlstd_lab.statistics import OverRuns, interval, ratio_of_means
 
 LAMBDAS = (0.0, 1.0)
 """The paper does not say which: both ends."""
@@ -157,7 +157,7 @@ class _Rank(Panel):
 
     def _graceful(self, results: Results) -> Finding:
         ranks = [*self.scale(results.scale)["ranks"], N_FEATURES]
-        found: dict[float, Interval] = {}
+        found: dict[float, OverRuns] = {}
         for lambda_ in LAMBDAS:
             errors = [*(self._final(results, lambda_, r) for r in ranks[:-1]), self._lstd(results, lambda_)]
             pairs = zip(errors[:-1], errors[1:], ranks[:-1], ranks[1:], strict=True)

@@ -13,7 +13,7 @@ from tlstd_lab.chart import COLOURS, DASHED, DOTTED, SOLID, Axis, Chart, Legend,
 from tlstd_lab.panel import Panel, Results, Scale, best, pick, seeds, specs
 from tlstd_lab.problems import problem
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, interval, ratio_of_means
+from tlstd_lab.statistics import OverRuns, interval, ratio_of_means
 
 
 class Method(NamedTuple):
@@ -112,7 +112,7 @@ def worded(estimator: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def apart(a: FloatArray, b: FloatArray) -> Interval:
+def apart(a: FloatArray, b: FloatArray) -> OverRuns:
     """The largest factor between two mean curves."""
 
     def factor(a: FloatArray, b: FloatArray) -> float:
@@ -122,7 +122,7 @@ def apart(a: FloatArray, b: FloatArray) -> Interval:
     return interval(factor, a, b)
 
 
-def curve_ratio(a: FloatArray, b: FloatArray) -> Interval:
+def curve_ratio(a: FloatArray, b: FloatArray) -> OverRuns:
     """Average of one set of curves over that of another: below 1, the first is the lower."""
     return ratio_of_means(a.mean(axis=1), b.mean(axis=1))
 

@@ -28,7 +28,7 @@ from tlstd_lab.questions.figure_2.curves import (
 )
 from tlstd_lab.questions.figure_2.panel_a import CarRBFSamples
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, interval
+from tlstd_lab.statistics import OverRuns, interval
 
 TIMED_SAMPLES = {"smoke": (200, 500), "quick": (100, 200, 500, 1000, 2000, 4000)}
 TIMED_SAMPLES["paper"] = TIMED_SAMPLES["quick"]
@@ -211,11 +211,11 @@ def _time_to(level: float, curve: tuple[FloatArray, FloatArray]) -> float:
     return float(times[i - 1] + share * (times[i] - times[i - 1]))
 
 
-def _times(statistic: Callable[..., float], *samples: FloatArray) -> Interval:
+def _times(statistic: Callable[..., float], *samples: FloatArray) -> OverRuns:
     """The interval of a ratio of times; what lies between or beyond infinite draws is infinite."""
     found = interval(statistic, *samples)
     value, low, high = (np.inf if np.isnan(x) else x for x in found[:3])
-    return Interval(value, low, high, found.runs)
+    return OverRuns(value, low, high, found.runs)
 
 
 def _time_to_first(a_seconds: FloatArray, a_rmse: FloatArray, b_seconds: FloatArray, b_rmse: FloatArray) -> float:

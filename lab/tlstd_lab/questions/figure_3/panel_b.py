@@ -31,7 +31,7 @@ from tlstd_lab.questions.figure_3.settings import (
     tlstd,
 )
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, interval, ratio_of_means
+from tlstd_lab.statistics import OverRuns, interval, ratio_of_means
 
 
 class Methods(Energy):
@@ -221,7 +221,7 @@ class Methods(Energy):
         return np.stack(columns, axis=1)
 
     def _m(self, results: Results) -> Finding:
-        spread: dict[bool, Interval] = {}
+        spread: dict[bool, OverRuns] = {}
         means: dict[bool, FloatArray] = {}
         for own in (False, True):
             errors = self._by_m(results, own=own)
@@ -256,7 +256,7 @@ class Methods(Energy):
             f"mean RMSE of m={COORDINATES[0]} with the best step size of m={M} over that with its own "
             "(reproduced above 1.02)"
         )
-        return Finding(verdict, Interval(loss, loss, loss, 1), what, f"{note}; on one tuning seed")
+        return Finding(verdict, OverRuns(loss, loss, loss, 1), what, f"{note}; on one tuning seed")
 
     def _fifty(self, results: Results) -> Finding:
         errors = self._by_m(results, own=False, ms=(*COORDINATES, MORE))

@@ -13,7 +13,7 @@ from tlstd_lab.chart import DASHED, SOLID, Axis, Chart, Legend, Rule, curve
 from tlstd_lab.claims import Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, interval
+from tlstd_lab.statistics import OverRuns, interval
 
 LAMBDAS = (0.0, 0.9)
 """The paper does not say which."""
@@ -106,7 +106,7 @@ class _Values(_Figure):
 
     def _few(self, results: Results) -> Finding:
         """Few: less than a tenth hold 95% of the sum; partly: less than a fifth. The sum of squares is in the note."""
-        shares: dict[tuple[float, int], Interval] = {}
+        shares: dict[tuple[float, int], OverRuns] = {}
         for lambda_ in LAMBDAS:
             sigma = self.sigma(results, self.features, lambda_)
             for power in (1, 2):
@@ -172,8 +172,8 @@ class _Counts(_Figure):
         return Chart(series, x, Axis("singular values for 95%", low=0.0))
 
     def judged(
-        self, results: Results, statistic: Callable[[FloatArray], float], decide: Callable[[Interval], Verdict]
-    ) -> tuple[Verdict, Interval, str]:
+        self, results: Results, statistic: Callable[[FloatArray], float], decide: Callable[[OverRuns], Verdict]
+    ) -> tuple[Verdict, OverRuns, str]:
         """The verdict over both λ, the larger number, and both numbers as a note."""
         found = {}
         for lambda_ in LAMBDAS:

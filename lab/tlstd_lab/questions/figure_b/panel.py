@@ -23,7 +23,7 @@ from tlstd_lab.questions.figure_2.curves import (
 )
 from tlstd_lab.questions.figure_2.panel_a import CarRBFSamples
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, interval, ratio_of_means
+from tlstd_lab.statistics import OverRuns, interval, ratio_of_means
 
 LINES = (
     "Dashed, and TD: λ, cut-off and α with the lowest mean RMSE over the points shown, chosen on other seeds. Solid: "
@@ -64,7 +64,7 @@ class _Learning(Curves):
         few = max(1, sum(count <= samples[-1] / 10 for count in samples))
         td = self.errors(results, TD)
 
-        def gain(method: Method, *, printed: bool) -> Interval:
+        def gain(method: Method, *, printed: bool) -> OverRuns:
             return curve_ratio(self.errors(results, method, printed=printed)[:, :few], td[:, :few])
 
         printed, tuned = gain(SMALL, printed=True), gain(SMALL, printed=False)
@@ -114,7 +114,7 @@ class _Tiles(_Learning):
         )
 
     def _tiles(self, results: Results) -> Finding:
-        found: dict[bool, Interval] = {}
+        found: dict[bool, OverRuns] = {}
         for printed in (True, False):
             columns = []
             for panel in (self, self.beside):

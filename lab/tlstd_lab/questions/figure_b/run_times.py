@@ -12,7 +12,7 @@ from tlstd_lab.chart import COLOURS, DASHED, SOLID, Axis, Chart, curve
 from tlstd_lab.claims import Claim, Finding, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, interval
+from tlstd_lab.statistics import OverRuns, interval
 
 
 class Line(NamedTuple):
@@ -112,7 +112,7 @@ class RunTimes(Panel):
             ),
         )
 
-    def slopes(self, results: Results, line: Line) -> Interval:
+    def slopes(self, results: Results, line: Line) -> OverRuns:
         """Return the exponent of the growth of time."""
         numbers = self.scale(results.scale)["numbers"]
         return interval(lambda times: exponent(numbers, times), self.times(results, line))

@@ -12,7 +12,7 @@ from tlstd_lab.panel import Panel, Results, Scale, pick
 from tlstd_lab.questions.contest.methods import Effort
 from tlstd_lab.questions.contest.panel import Contest
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, interval, ratio_of_means
+from tlstd_lab.statistics import OverRuns, interval, ratio_of_means
 
 INSTANCES = {
     "energy": "as in figure 3",
@@ -112,7 +112,7 @@ class Instances(Panel):
             ),
         )
 
-    def ratios(self, results: Results, ours: str, theirs: str) -> dict[str, dict[int, Interval]]:
+    def ratios(self, results: Results, ours: str, theirs: str) -> dict[str, dict[int, OverRuns]]:
         """Return one method's error over another's, by instance and number of samples."""
         found = {}
         for name, part in self.parts(results.scale).items():
@@ -134,12 +134,12 @@ class Instances(Panel):
         return Finding(below(best, 1.0), best, what, worded(ratios))
 
 
-def worded(ratios: dict[str, dict[int, Interval]]) -> str:
+def worded(ratios: dict[str, dict[int, OverRuns]]) -> str:
     """All ratios in words.
 
     Example
     -------
-    >>> worded({"energy": {1000: Interval(0.5, 0.4, 0.6)}})
+    >>> worded({"energy": {1000: OverRuns(0.5, 0.4, 0.6)}})
     'as in figure 3: 1,000: 0.5 [0.4, 0.6]'
     """
     return "; ".join(

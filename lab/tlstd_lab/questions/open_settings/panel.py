@@ -12,7 +12,7 @@ from tlstd_lab.chart import COLOURS, Axis, Chart, Legend, Series, cases, points
 from tlstd_lab.claims import BEYOND, Claim, Finding, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, mean_band, ratio_of_means
+from tlstd_lab.statistics import OverRuns, mean_band, ratio_of_means
 
 LAMBDAS = (1.0, 0.9, 0.0)
 SAMPLES = {"smoke": 300, "quick": 5000, "paper": 5000}
@@ -106,7 +106,7 @@ class _Open(Panel):
             ),
         )
 
-    def _ratios(self, results: Results, rank: int, over: int | None) -> dict[str, Interval]:
+    def _ratios(self, results: Results, rank: int, over: int | None) -> dict[str, OverRuns]:
         return {
             f"{setting.words}, λ={lambda_:g}": ratio_of_means(
                 self.errors(results, setting, lambda_, rank), self.errors(results, setting, lambda_, over)
@@ -133,7 +133,7 @@ class _Open(Panel):
         return Finding(below(number, 1.1), number, what, _listed(found))
 
 
-def _listed(found: dict[str, Interval]) -> str:
+def _listed(found: dict[str, OverRuns]) -> str:
     return "; ".join(f"{words}: {ratio}" for words, ratio in found.items())
 
 

@@ -9,7 +9,7 @@ from tlstd_lab.chart import DASHED, DOTTED, SOLID, Axis, Chart, Legend, Rule, cu
 from tlstd_lab.claims import Claim, Finding, Verdict, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, interval
+from tlstd_lab.statistics import OverRuns, interval
 
 RANK = 50
 BETA = 1e-3
@@ -98,7 +98,7 @@ class Reorientation(Panel):
         return Finding(below(number, 1.25, partly=1.5), number, what, note)
 
     def _changes(self, results: Results) -> Finding:
-        found: dict[tuple[str, float | None], Interval] = {
+        found: dict[tuple[str, float | None], OverRuns] = {
             (kind, beta): interval(lambda r: float(r[:, -1].mean()), self.ratios(results, kind, beta))
             for kind in KINDS
             for beta in (None, BETA)

@@ -10,7 +10,7 @@ from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Panel, Results, Scale, best, pick, seeds, specs
 from tlstd_lab.problems import problem
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, bootstrap, ratio_of_means
+from tlstd_lab.statistics import OverRuns, bootstrap, ratio_of_means
 
 ORDER: tuple[Verdict, ...] = ("reproduced", "partly", "not")
 """From the best verdict to the worst."""
@@ -151,7 +151,7 @@ class _Smoothness(Panel):
         """Where the paper says that t-LSTD is less smooth: of energy storage only."""
         return BEYOND
 
-    def _ratio(self, results: Results, method: str, name: str) -> Interval:
+    def _ratio(self, results: Results, method: str, name: str) -> OverRuns:
         """A column's mean of a method over that of plain t-LSTD."""
         columns = [results.column(self.method_runs(results, m), name)[:, 0] for m in (method, PLAIN)]
         return ratio_of_means(*columns)

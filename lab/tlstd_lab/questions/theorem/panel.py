@@ -13,7 +13,7 @@ from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.questions.theorem.systems import FAMILIES
 from tlstd_lab.questions.theorem.trade_off import SAMPLES
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import Interval, interval, ratio_of_means
+from tlstd_lab.statistics import OverRuns, interval, ratio_of_means
 
 
 class Bound(Panel):
@@ -91,7 +91,7 @@ class Bound(Panel):
         """Share of the cases of each run, by family."""
         return {family: np.array([c.mean() for c in self.column(results, family, name)]) for family in FAMILIES}
 
-    def _overall(self, results: Results, name: str) -> Interval:
+    def _overall(self, results: Results, name: str) -> OverRuns:
         return interval(lambda s: float(s.mean()), np.mean(list(self._shares(results, name).values()), axis=0))
 
     def _cases(self, results: Results) -> int:
