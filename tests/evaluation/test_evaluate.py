@@ -65,16 +65,21 @@ def test_frozen_lake_on_policy(frozen: Log) -> None:
 
 
 def test_frozen_lake_another_policy(frozen: Log) -> None:
-    """Down and right half of the time each: LSTDQ finds its value, 0.025, from random actions.
+    """Down and right half of the time each: the answer and LSTDQ find its value, 0.025, from random actions.
 
-    No logged episode that ends well has only these actions: rows with ratios have next to nothing to go by. The
-    tolerance is two standard errors of the answer's interval.
+    No logged episode that ends well has only these actions: means of returns with ratios have nothing to go by. The
+    tolerance is two standard errors of the answer's interval, which is too far from 0 to hold it.
     """
     policy = np.tile([0.0, 0.5, 0.5, 0.0], (16, 1))
     truth = lake_values(policy, 0.95)[0]
     evaluation = evaluate(frozen, gamma=0.95, policy=lambda s: policy[s])
     assert names(evaluation) == [*RATIOS, "LSTDQ"]
     assert evaluation.rows[-1].value == pytest.approx(truth, abs=0.01)
+    assert evaluation.value == pytest.approx(truth, abs=0.01)
+    interval = evaluation.rows[0].interval
+    assert interval is not None
+    assert truth in interval
+    assert 0.0 not in interval
     as_table = evaluate(frozen, gamma=0.95, policy=policy[frozen.observations], estimators="LSTDQ")
     assert as_table.value == pytest.approx(truth, abs=0.01)
     with pytest.raises(InvalidInputError, match="as a table"):

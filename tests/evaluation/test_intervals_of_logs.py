@@ -141,7 +141,10 @@ def test_the_answer_comes_with_its_interval(log: Log) -> None:
     assert first.interval == evaluation.interval(level=0.8)
     assert second.interval is None
     assert "80% interval" in evaluation.table
-    assert "It covers chance: which episodes and start states" in str(evaluation)
+    assert "covers chance: which episodes and start states" in str(evaluation)
+    assert evaluation.fitted is not None
+    assert evaluation.value == first.interval.value != evaluation.fitted.mean("start states")
+    assert f"debiased from {evaluation.fitted.mean('start states'):.5g}" in first.note
     whole = evaluate(log, gamma=0.1, estimators=["KrylovLSTD", "Monte Carlo"])  # returns are seen to their end
     assert whole.rows[1].interval is not None
     assert whole.rows[1].interval.kind == "returns"

@@ -90,8 +90,12 @@ def evaluate_files(
     rounds = Checkpoint(checkpoint, question)
     began = perf_counter()
     values, means = _solved(crew, fitted, rounds, say)
-    row = Row(answer.rows[0].name, means, perf_counter() - began, answer.rows[0].note)
-    others = answer.rows[1:] if len(log) == overview.n_steps else ()
+    first, others = answer.rows[0], answer.rows[1:]
+    seconds = perf_counter() - began
+    if len(log) < overview.n_steps:  # the sample's interval is not that of all steps
+        row, others = Row(first.name, means, seconds, first.note.partition("; debiased")[0]), ()
+    else:
+        row = replace(first, values=means | dict(list(first.values.items())[:1]), seconds=seconds)
     notes = (*overview.notes, *(note for note in answer.notes if note not in log.notes))
     say("done", 1.0)
     return replace(

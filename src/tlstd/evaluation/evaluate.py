@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from tlstd.errors import InvalidInputError
@@ -115,13 +116,22 @@ def evaluate(
 
 
 def _add_interval(run: Run, fitted: Fitted) -> None:
-    """Give the row that the model is from its interval."""
+    """Give the row that the model is from its interval, and the middle of it as its value.
+
+    Regularisation makes the values of single states better and moves their mean towards 0 (``docs/intervals.md``).
+    """
     own = "KrylovLSTD" if fitted.values.kind == "states" else "LSTDQ"
     at = next((i for i, row in enumerate(run.rows) if row.name.startswith(own)), None)
     if at is None:
         return
     run.report("interval", 0.97)
-    run.rows[at] = replace(run.rows[at], interval=interval_for(fitted, level=run.level))
+    row, interval = run.rows[at], interval_for(fitted, level=run.level)
+    if np.isfinite(interval.half_width):
+        before = row.value
+        first = next(iter(row.values))
+        values = row.values | {first: interval.value}
+        row = replace(row, values=values, note=f"{row.note}; debiased from {before:.5g}")
+    run.rows[at] = replace(row, interval=interval)
 
 
 def _fitted(run: Run) -> Fitted:

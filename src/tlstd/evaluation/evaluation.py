@@ -204,12 +204,7 @@ class Evaluation:
             return []
         if not np.isfinite(found.half_width):
             return ["Warning: one episode, too short to be cut into blocks, says nothing about others: no interval."]
-        about = [
-            f"The interval {_bounds(found)} is around {found.value:.5g}, an estimate with hardly any regularisation. "
-            f"It covers {found.covers}."
-        ]
-        if self.value not in found:
-            about.append("Warning: the answer is outside of its interval: regularisation has moved it beyond chance.")
+        about = [f"The interval {_bounds(found)} covers {found.covers}."]
         if found.kind == "sampled":
             about.append("The adjoint system of the interval was solved for a sample of the steps.")
         return about

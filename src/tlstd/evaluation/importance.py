@@ -66,15 +66,17 @@ def start_returns(
     off_policy = bool((steps.rhos != 1.0).any())
     if off_policy or held_out.needs_reference(steps.discounts, steps.rhos, folds):
         reference = reference_of(folds)
+    cut, used = folds.cut, starts
+    del folds
+    if reference is None:
+        tails, ratios = np.empty(len(steps)), np.empty(len(steps))
+        kernels.follow_tails(steps.discounts, steps.rhos, cut, tails, ratios)
+        used = starts[tails[starts] <= held_out.LARGEST_TAIL]
+        del tails, ratios  # each is as long as the log
     rewards = steps.rewards.reshape(-1, 1)
     v0, v0_next = (np.zeros((0, 1)),) * 2 if reference is None else reference
     values = np.zeros(rewards.shape)
-    kernels.follow_returns(rewards, steps.discounts, steps.rhos, folds.cut, v0, v0_next, values)
-    used = starts
-    if reference is None:
-        tails, ratios = np.empty(len(steps)), np.empty(len(steps))
-        kernels.follow_tails(steps.discounts, steps.rhos, folds.cut, tails, ratios)
-        used = starts[tails[starts] <= held_out.LARGEST_TAIL]
+    kernels.follow_returns(rewards, steps.discounts, steps.rhos, cut, v0, v0_next, values)
     found = values[used, 0]
     how = "completed by values" if reference is not None else "seen to the end"
     return (float(found.mean()) if used.size else float("nan")), found, f"{used.size:,} returns, {how}"

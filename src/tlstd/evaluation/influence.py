@@ -193,8 +193,7 @@ def influences(model: KrylovLSTD, asked: Sequence[Asked], *, kind: str = "sandwi
     """
     parameters.choice("kind", kind, KINDS)
     operator = operator_of(model)
-    _, discounts, traces, _ = operator.samples.columns()
-    folds = make_folds(discounts, traces, 2 if kind == "debiased" else FOLDS)
+    folds = make_folds(*operator.samples.discounts(), 2 if kind == "debiased" else FOLDS)
     sets = [asked_set(given, model, folds) for given in asked]
     crossed = range(folds.n_folds) if kind == "debiased" and folds.n_folds > 1 else [WHOLE]
     X = np.column_stack([each.mean_without(fold) for fold in crossed for each in sets])
@@ -307,8 +306,7 @@ def influence_by(model: KrylovLSTD, asked: Asked, found: Influence, ids: IntArra
         The features that ``found.adjoint`` is over.
     """
     operator = operator_of(model)
-    _, discounts, traces, _ = operator.samples.columns()
-    folds = make_folds(discounts, traces, FOLDS)
+    folds = make_folds(*operator.samples.discounts(), FOLDS)
     seen = model.seen_ids
     order = np.argsort(ids)
     at = np.minimum(np.searchsorted(ids, seen, sorter=order), ids.size - 1)

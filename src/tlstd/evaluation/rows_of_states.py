@@ -34,6 +34,8 @@ RANKS = (10, 20, 40, 80)
 """Of t-LSTD, that are compared."""
 RANK_STEPS = 2_000
 """Steps on which they are, about: each is as expensive as what it is chosen for."""
+RANK_WORK = 400_000
+"""Steps times features seen up to which it is chosen on more."""
 MOST_FOR_LSTD = 1_000
 """Features seen up to which LSTD is in the table."""
 
@@ -148,7 +150,7 @@ class _Rows:
             self.run.notes.append(f"t-LSTD was left out: it would take about {minutes:.0f} minutes (all=True, --all).")
             return
         ranks = sorted({min(rank, self.n_seen) for rank in RANKS})
-        some = self.steps[: min(len(self.steps), RANK_STEPS)]
+        some = self.steps[: min(len(self.steps), max(RANK_STEPS, RANK_WORK // self.n_seen))]
         rank = choose(
             lambda r: TLSTD(n, r, lambda_=lambda_), ranks, some, otherwise=ranks[-1], reference=self.reference
         ).value

@@ -123,7 +123,13 @@ def trace_values(operator: SampleOperator, H: FloatArray, cut: BoolArray) -> Flo
 
 def td_errors(operator: SampleOperator, W: FloatArray) -> FloatArray:
     """δ_t (N, k) = r_{t+1} + γ_{t+1} x_{t+1}ᵀW - x_tᵀW of every sample, of the first target."""
-    rewards, discounts, _, _ = operator.samples.columns()
-    on_x, on_next = operator.values(W)
-    errors: FloatArray = rewards[:, :1] + discounts[:, None] * on_next - on_x
+    samples = operator.samples
+    errors, columns = np.empty((samples.n_kept, W.shape[1])), np.ascontiguousarray(W)
+    for c, chunk in enumerate(samples.chunks):  # one chunk at a time: there may be many samples
+        count, start = samples.count(c), c * samples.chunk_size
+        P, next_row = gather(chunk, count, columns), chunk.next_row[:count]
+        on_next = np.where(next_row[:, None] >= 0, P[next_row], 0.0)
+        errors[start : start + count] = (
+            chunk.rewards[:count, :1] + chunk.discounts[:count, None] * on_next - P[chunk.row[:count]]
+        )
     return errors

@@ -137,6 +137,13 @@ class Samples(NamedTuple):
             np.concatenate(rhos),
         )
 
+    def discounts(self) -> tuple[FloatArray, FloatArray]:
+        """Discounts and trace discounts of the samples that are there; copies."""
+        parts = [(chunk, self.count(c)) for c, chunk in enumerate(self.chunks)]
+        discounts: FloatArray = np.concatenate([chunk.discounts[:count] for chunk, count in parts])
+        traces: FloatArray = np.concatenate([chunk.trace_discounts[:count] for chunk, count in parts])
+        return discounts, traces
+
     def count(self, c: int) -> int:
         """Number of samples in chunk ``c``."""
         return min(self.chunk_size, self.n_kept - c * self.chunk_size)

@@ -90,8 +90,7 @@ def answer(evaluation: Evaluation) -> Html:
     about: object = ""
     says = [element("p", _what(evaluation), class_="says")]
     if interval is not None and np.isfinite(interval.half_width):
-        if evaluation.value in interval:
-            about = join(" ", element("span", f"± {number(interval.half_width, 2)}", class_="about"))
+        about = join(" ", element("span", f"± {number(interval.half_width, 2)}", class_="about"))
         low, high = (rounded(end, interval.half_width) for end in (interval.low, interval.high))
         says.append(
             element(
@@ -120,12 +119,7 @@ def _what(evaluation: Evaluation) -> str:
 def _covers(evaluation: Evaluation) -> str:
     interval = evaluation.interval_or_none
     assert interval is not None
-    words = f"It covers {interval.covers}."
-    if evaluation.value not in interval:
-        words += (
-            f" Its middle, {number(interval.value)}, is hardly regularised; the value above is, and lies outside of it."
-        )
-    return words
+    return f"It covers {interval.covers}."
 
 
 def _light(trust: Any) -> Html:

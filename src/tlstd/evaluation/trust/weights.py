@@ -165,20 +165,21 @@ def regularisation(evidence: Evidence) -> Check:
         moved > 4.0 * error and effect > MEDIUM,
     )
     sentence = (
-        f"With hardly any regularisation the answer is {found.value:.4g} ± {2 * error:.2g}, and here {answer:.4g}"
+        f"The answer, with hardly any regularisation, is {found.value:.4g} ± {2 * error:.2g}, and the mean of the "
+        f"values of single states {answer:.4g}"
     )
     if state != "green":
-        sentence += ": the difference is not the data's. Use fewer features, or collect more data"
+        sentence += ": these are off by more than chance. Do not use them one by one; use fewer features, or more data"
     return Check(
         name,
         title,
         state,
         effect,
-        "distance of the answer from that with hardly any regularisation, in standard deviations of returns",
+        "distance of the answer from the mean of regularised values, in standard deviations of returns",
         f"more than {SMALL:g} and than 2 standard errors",
         f"more than {MEDIUM:g} and than 4 standard errors",
-        "Regularisation makes predictions better and moves averages towards 0. What it moves by more than chance does "
-        "is not known from the data.",
+        "Regularisation makes predictions better and moves averages towards 0. Where it moves them by more than chance "
+        "does, the values of single states are not what the data say.",
         f"{sentence}.",
         {"hardly_regularised": found.value, "standard_error": error, "answer": answer, "settled": found.settled},
     )
