@@ -19,7 +19,7 @@ from tlstd.logs.readers import file_names
 
 def test_workers(tmp_path: Path) -> None:
     """The same answer as in this process, and a file that is left out on request."""
-    pattern = in_files(LOG, tmp_path, 3)
+    pattern = in_files(LOG.head(400), tmp_path, 3)
     (tmp_path / "part-9.parquet").write_bytes(b"PAR1")
     arguments = ["evaluate", pattern, "--gamma", "0.9", "--workers", "1", "--json"]
     found = CliRunner().invoke(app, [*arguments, "--on-error", "skip", "--checkpoint", str(tmp_path / "rounds")])

@@ -1,6 +1,6 @@
 """Time and memory of ``tlstd evaluate`` on a large log of four columns, in several Parquet files.
 
-uv run python -m tlstd_lab.measurements.large_log                     # 10,000,000 steps; about half an hour
+uv run python -m tlstd_lab.measurements.large_log                     # 10,000,000 steps; about ten minutes
 uv run python -m tlstd_lab.measurements.large_log 1000000 on-policy   # fewer, and only lines with this word
 """
 
