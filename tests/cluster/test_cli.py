@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,26 +9,10 @@ from typer.testing import CliRunner
 
 from tests.cluster.test_evaluate import LOG, in_files
 from tlstd.cli.app import app
-from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.plan import plan
 from tlstd.errors import InvalidInputError
 from tlstd.logs.readers import file_names
-
-
-def test_workers(tmp_path: Path) -> None:
-    """The same answer as in this process, and a file that is left out on request."""
-    pattern = in_files(LOG.head(400), tmp_path, 3)
-    (tmp_path / "part-9.parquet").write_bytes(b"PAR1")
-    arguments = ["evaluate", pattern, "--gamma", "0.9", "--workers", "1", "--json"]
-    found = CliRunner().invoke(app, [*arguments, "--on-error", "skip", "--checkpoint", str(tmp_path / "rounds")])
-    assert found.exit_code == 0, found.output
-    answer = json.loads(found.stdout)
-    assert any("part-9.parquet" in note for note in answer["notes"])
-    names = [str(tmp_path / f"part-{i}.parquet") for i in range(3)]
-    here = evaluate_files(names, gamma=0.9, estimators=("KrylovLSTD",))
-    assert answer["value"] == here.value
-    assert list((tmp_path / "rounds").glob("round-*"))
 
 
 def test_plan(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -11,9 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from tests.cluster.test_evaluate import LOG, in_files, mostly_right
 from tests.cluster.test_operator import WHOLE, N, cut
+from tlstd.cli.app import app
+from tlstd.cluster.clients import local_workers
 from tlstd.cluster.crews import InProcess, OnDask
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.operator import ShardedOperator
@@ -30,10 +34,7 @@ def load(i: int) -> Shard:
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """Of two workers, in processes of their own."""
-    from distributed import Client, LocalCluster
-
-    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-    with LocalCluster(**options) as cluster, Client(cluster) as client:  # type: ignore[no-untyped-call]
+    with local_workers(2) as client:
         yield client
 
 
@@ -80,3 +81,19 @@ def test_files_on_workers_that_die(client: Any, tmp_path: Path) -> None:
     assert there.value == here.value
     assert (there.predict(states) == here.predict(states)).all()
     assert "read 5 of 5 files" in said
+
+
+def test_command(client: Any, tmp_path: Path) -> None:
+    """``tlstd evaluate --cluster``: the same answer as in this process, and a file that is left out on request."""
+    pattern = in_files(LOG.head(400), tmp_path, 3)
+    (tmp_path / "part-9.parquet").write_bytes(b"PAR1")
+    arguments = ["evaluate", pattern, "--gamma", "0.9", "--json"]
+    arguments += ["--cluster", client.scheduler.address]
+    found = CliRunner().invoke(app, [*arguments, "--on-error", "skip", "--checkpoint", str(tmp_path / "rounds")])
+    assert found.exit_code == 0, found.output
+    answer = json.loads(found.stdout)
+    assert any("part-9.parquet" in note for note in answer["notes"])
+    names = [str(tmp_path / f"part-{i}.parquet") for i in range(3)]
+    here = evaluate_files(names, gamma=0.9, estimators=("KrylovLSTD",))
+    assert answer["value"] == here.value
+    assert list((tmp_path / "rounds").glob("round-*"))

@@ -137,7 +137,7 @@ def _size(n: float) -> str:
     """A number of bytes in words.
 
     >>> _size(1234), _size(5.6e9)
-    ('1.2 kB', '5.6 GB')
+    ('1.23 kB', '5.6 GB')
     """
     for unit in ("bytes", "kB", "MB", "GB"):
         if n < 1000.0:
