@@ -17,6 +17,7 @@ from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray
 
 _BLOCK = 128
+_SPARSE_BLOCK = 1024
 
 
 class WaitingSamples(NamedTuple):
@@ -102,8 +103,9 @@ class FullSystem(LSTDSystem):
                 self._waiting = WaitingSamples.room_for(self._block, self.n)
             self._is_dense = dense
         decays = batch.trace_discounts * self.lambda_
-        for start in range(0, len(batch), self._block):
-            stop = start + self._block
+        size = self._block if self._is_dense or self.beta is not None else _SPARSE_BLOCK
+        for start in range(0, len(batch), size):
+            stop = start + size
             if self._is_dense:
                 self._append_dense(batch.part(start, stop), decays[start:stop])
             else:
