@@ -82,6 +82,9 @@ class Shard:
         """Bytes of the samples."""
         return sum(chunk.nbytes for chunk in self.samples.chunks) + self.ids.nbytes
 
+    def __sizeof__(self) -> int:
+        return self.nbytes  # so that a scheduler knows what moving it would cost
+
     def trace(self) -> Trace:
         """What the next shard has to know if an episode goes on there."""
         z, factor = np.zeros(0), 1.0
