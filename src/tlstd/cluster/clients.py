@@ -35,7 +35,11 @@ def local_workers(n_workers: int) -> Iterator[Any]:
     dask = import_module("dask")
     with dask.config.set({"distributed.scheduler.allowed-failures": FAILURES, "distributed.nanny.environ": ONE_THREAD}):
         cluster = distributed.LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, dashboard_address=None, silence_logs=50, memory_limit=0
+            n_workers=n_workers,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",  # any port: several clusters may run here at once
+            silence_logs=50,
+            memory_limit=0,
         )
         with cluster, distributed.Client(cluster, set_as_default=False) as client:
             yield client
