@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from tlstd import LSTD, Transitions
-from tlstd.evaluation.importance import fold_values, per_decision, selected, start_returns, starts_of
+from tlstd.evaluation.importance import (
+    effective_episodes,
+    fold_values,
+    per_decision,
+    selected,
+    start_returns,
+    starts_of,
+)
 from tlstd.evaluation.policies import fitted_probabilities
 
 
@@ -31,6 +38,13 @@ def test_per_decision_by_hand() -> None:
     assert plain == pytest.approx(((2.0 * 1.0 + 0.5 * 1.0 * 2.0) + 4.0) / 2)
     # at time 0 the weights are 2 and 1; at time 1 they are 1 and, of the episode that has ended, 1
     assert weighted == pytest.approx((2.0 * 1.0 + 1.0 * 4.0) / 3.0 + 0.5 * 1.0 * 2.0 / 2.0)
+
+
+def test_effective_episodes_by_hand() -> None:
+    """Weights ρ_0 + γ ρ_0 ρ_1 = 2 + ½ and 1 of the two episodes."""
+    steps = two_episodes([2.0, 0.5, 1.0])
+    assert effective_episodes(steps, np.array([0, 2])) == pytest.approx(3.5**2 / (2.5**2 + 1.0))
+    assert effective_episodes(two_episodes([0.0, 1.0, 0.0]), np.array([0, 2])) == 0.0
 
 
 def test_cut_off_episodes_have_the_tail_of_a_model() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,14 @@ def test_other_policies_with_and_without_ratios(
         assert found.standard_error < 0.5
         with pytest.raises(InvalidInputError, match="acted"):
             evaluation.interval(kind="returns")
+
+
+def test_action_values_are_the_same_beside_ratios(log: Log, action_values: Evaluation) -> None:
+    """Debiased, with their interval, whether they are the answer or not."""
+    both = evaluate(log, gamma=GAMMA, policy=target, estimators=["KrylovLSTD", "LSTDQ"])
+    assert [row.name for row in both.rows] == ["KrylovLSTD with ratios", "LSTDQ"]
+    assert both.rows[1].interval == action_values.rows[0].interval
+    assert both.rows[1].value == action_values.value
 
 
 def test_differences_on_one_log_are_narrower(
@@ -160,3 +170,19 @@ def test_what_is_refused(on_policy: Evaluation) -> None:
         on_policy.interval([[1.0, 2.0]])
     with pytest.raises(InvalidInputError, match="log"):
         Evaluation(on_policy.rows, on_policy.model, (), GAMMA, "nothing").interval()
+
+
+def test_without_noise_the_value_is_inside_and_without_a_future_no_step_is_an_episode() -> None:
+    """Every episode is the same: the interval is what rounding leaves. γ = 0 does not make steps of it episodes."""
+    n, gamma = 6, 0.9
+    places = np.tile(np.arange(n), 20)
+    log = Log.from_arrays(places, places == n - 1.0, terminated=places == n - 1, episodes=np.arange(20 * n) // n)
+    found = evaluate(log, gamma=gamma, estimators=["KrylovLSTD", "Monte Carlo"])
+    for row in found.rows:
+        assert row.interval is not None
+        assert gamma ** (n - 1) in row.interval
+        assert row.interval.half_width < 1e-6
+    noisy = replace(log, rewards=np.random.default_rng(0).standard_normal(20 * n))
+    blind = evaluate(noisy, gamma=0.0, estimators=["KrylovLSTD"])
+    assert blind.trust is not None
+    assert blind.trust["effective"].value == pytest.approx(20.0)

@@ -110,21 +110,20 @@ def evaluate(
     table = log if isinstance(log, Log) else Log.from_frame(log)
     run = Run(table, gamma, features, policy, start, estimators, probabilities, all, level, report)
     fitted = _fitted(run)
-    _add_interval(run, fitted)
     run.report("done", 1.0)
     return Evaluation(tuple(run.rows), fitted.values, tuple(run.notes), run.gamma, table.source, run.policy, fitted)
 
 
-def _add_interval(run: Run, fitted: Fitted) -> None:
-    """Give the row that the model is from its interval, and the middle of it as its value.
+def _with_interval(run: Run, fitted: Fitted) -> Fitted:
+    """Give the row that a model is from its interval, and the middle of it as its value; return what was fitted.
 
     Regularisation makes the values of single states better and moves their mean towards 0 (``docs/intervals.md``).
     """
     own = "KrylovLSTD" if fitted.values.kind == "states" else "LSTDQ"
     at = next((i for i, row in enumerate(run.rows) if row.name.startswith(own)), None)
     if at is None:
-        return
-    run.report("interval", 0.97)
+        return fitted
+    run.report(f"{own}: interval", 0.0)
     row, interval = run.rows[at], interval_for(fitted, level=run.level)
     if np.isfinite(interval.half_width):
         before = row.value
@@ -132,23 +131,24 @@ def _add_interval(run: Run, fitted: Fitted) -> None:
         values = row.values | {first: interval.value}
         row = replace(row, values=values, note=f"{row.note}; debiased from {before:.5g}")
     run.rows[at] = replace(row, interval=interval)
+    return fitted
 
 
 def _fitted(run: Run) -> Fitted:
     """Add the rows of the table, and return what the answer comes from."""
     target = run.target
     if target is None:
-        return add_state_values(run, None)
+        return _with_interval(run, add_state_values(run, None))
     best: Fitted | None = None
     ratios = None if run.asked == {"LSTDQ"} else importance_ratios(run, target)
     known = run.log.probabilities is not None
     if ratios is not None and known:
-        best = add_state_values(run, ratios)
+        best = _with_interval(run, add_state_values(run, ratios))
     if run.wants("LSTDQ") and target.logged is None:
-        action_values = add_action_values(run, target)
+        action_values = _with_interval(run, add_action_values(run, target))
         best = action_values if best is None else best
     if ratios is not None and not known:
-        with_ratios = add_state_values(run, ratios)
+        with_ratios = _with_interval(run, add_state_values(run, ratios))
         best = with_ratios if best is None else best
     if best is None:
         raise InvalidInputError(

@@ -51,6 +51,22 @@ def per_decision(steps: Transitions, starts: IntArray, tails: FloatArray) -> tup
     return plain / max(1, starts.size), float(weighted.sum())
 
 
+def effective_episodes(steps: Transitions, starts: IntArray) -> float:
+    """Number of equally weighted episodes that would say as much, (Σ W)²/Σ W², W = Σ_t (Π discounts) ρ_0 ⋯ ρ_t.
+
+    L. Kish, "Survey sampling", 1965. Products of ratios over long episodes are nearly all 0, and a few large.
+    """
+    cut = steps.trace_discounts == 0.0
+    cut[:1] = True
+    weights, nothing = np.zeros((len(steps), 1)), np.zeros((0, 1))
+    kernels.follow_returns(np.ones_like(weights), steps.discounts, steps.rhos, cut, nothing, nothing, weights)
+    largest = float(weights[starts].max(initial=0.0))
+    if not largest > 0.0:
+        return 0.0
+    relative = weights[starts, 0] / largest
+    return float(relative.sum() ** 2 / (relative @ relative))
+
+
 def start_returns(
     steps: Transitions, starts: IntArray, reference_of: Callable[[Folds], Reference]
 ) -> tuple[float, FloatArray, str]:

@@ -14,6 +14,8 @@ from tlstd.evaluation.influence import Influence, degrees, standard_error
 from tlstd.types import FloatArray
 
 NOISE = "chance: which episodes{} the log happens to hold"
+ROUNDING = 1e-9
+"""Of the value: no half-width is smaller. Where nothing is noisy, rounding and the ridge are what is left."""
 NOT_COVERED = "not features that cannot represent the values, nor a log of other dynamics"
 
 
@@ -106,5 +108,5 @@ def _made(value: float, error: float, freedom: float, level: float, kind: str, n
     level = parameters.positive("level", level, high=1.0)
     share = (1.0 + level) / 2.0
     quantile = ndtri(share) if np.isinf(freedom) else stdtrit(freedom, share)
-    half = float(quantile * error) if error > 0.0 else 0.0
+    half = max(float(quantile * error) if error > 0.0 else 0.0, ROUNDING * abs(value))
     return Interval(value, value - half, value + half, level, float(error), float(freedom), kind, n_groups, covers)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.evaluation.fitted import Fitted
-from tlstd.evaluation.importance import fold_values, per_decision, start_returns, starts_of
+from tlstd.evaluation.importance import effective_episodes, fold_values, per_decision, start_returns, starts_of
 from tlstd.evaluation.intervals import mean_interval
 from tlstd.evaluation.run import Run
 from tlstd.features.constant import Constant
@@ -32,18 +32,19 @@ def add_returns(run: Run, fitted: Fitted) -> None:
     if not starts.size:
         return
     along = cache(lambda: _along(fitted))
+    worth = "" if rhos is None else f", by their ratios worth {effective_episodes(steps, starts):,.0f}"
     began = perf_counter()
     if run.wants(name):
         reference = (lambda folds: along()) if run.large else (lambda folds: _of_others(fitted, steps, folds))
         mean, found, how = start_returns(steps, starts, reference)
         whole = rhos is None and how.endswith("seen to the end")  # what completes returns has errors of its own
-        run.add(name, began, {"start states": mean}, how, mean_interval(found, run.level) if whole else None)
+        run.add(name, began, {"start states": mean}, how + worth, mean_interval(found, run.level) if whole else None)
     if by_ratios:
         began = perf_counter()
         plain, weighted = per_decision(steps, starts, along().next_values[:, 0])
         for kind in by_ratios:
             value = plain if kind == "per-decision IS" else weighted
-            run.add(kind, began, {"start states": value}, f"{starts.size:,} episodes")
+            run.add(kind, began, {"start states": value}, f"{starts.size:,} episodes{worth}")
 
 
 def _of_others(fitted: Fitted, steps: Transitions, folds: Folds) -> Reference:

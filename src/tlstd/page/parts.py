@@ -187,13 +187,9 @@ def _check(check: Check) -> Html:
 def estimators(evaluation: Evaluation, numbers: Numbering) -> Section | None:
     """The table of estimators, and its first column as a figure."""
     sets = list(evaluation.rows[0].values)
-    intervals = {
-        evaluation.rows[0].name: evaluation.interval_or_none,
-        "Monte Carlo": evaluation.returns_interval_or_none,
-    }
     bars = []
     for i, row in enumerate(evaluation.rows):
-        found = intervals.get(row.name)
+        found = evaluation.interval_or_none if i == 0 else row.interval
         low, high = (None, None) if found is None else (found.low, found.high)
         bars.append(Bar(row.name, row.value, low, high, strong=i == 0))
     see = "The first one is the answer, with its interval. Estimators that rest on different assumptions should agree."

@@ -25,8 +25,8 @@ def effective(evidence: Evidence) -> Check:
     """How many equally important episodes would say as much."""
     influence = evidence.influence
     n, what = pieces(evidence)
-    share = influence.effective_groups / max(1, influence.groups.n_groups)
-    worth = share * n
+    groups, worth = influence.groups.n_groups, influence.effective_groups
+    worth = min(worth, n) if groups > n else worth / max(1, groups) * n  # with γ = 0 every step is a group
     state = graded(worth < ENOUGH, worth < FEW)
     sentence = f"The {n:,.0f} {what} are worth {worth:,.0f} equally important ones"
     if state != "green":
@@ -86,6 +86,8 @@ def influence(evidence: Evidence) -> Check:
         sentence += f"; without it the answer is {data['without']:.4g} and not {data['with']:.4g}"
     if state != "green":
         sentence += ". Look at that episode, and collect more: what happens once cannot be averaged"
+    elif share > LARGE and not matters:
+        sentence += f", but moves the answer by {abs(moves[order[0]]):.2g} only, less than 0.1% of a usual return"
     return Check(
         "influence",
         "No episode decides alone",
