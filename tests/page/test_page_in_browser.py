@@ -33,7 +33,8 @@ def look(chrome: Chrome, page: Path) -> Iterator[Look]:
 OVERLAPS = """
 const found = [];
 for (const svg of document.querySelectorAll("svg.chart")) {
-  const boxes = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
+  const boxes = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()])
+    .filter(([, box]) => box.width > 0);
   const whole = svg.getBoundingClientRect();
   for (const [words, box] of boxes) {
     if (box.left < whole.left - 1 || box.right > whole.right + 1) found.push(["outside", words]);
@@ -59,6 +60,21 @@ def test_it_can_be_read(look: Look, theme: str, width: int) -> None:
     assert poor == []
     assert look.run("return document.documentElement.scrollWidth") <= width
     assert look.run(OVERLAPS) == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_figures_can_be_pointed_at(look: Look, width: int) -> None:
+    """A step of an episode and a cell of a map say their numbers, within the drawing and over no other words."""
+    look.open(width=width)
+    for section, words in (("#episodes", "step "), ("#maps", " states"), ("#estimators", "KrylovLSTD: ")):
+        place = look.all(f"{section} .at")[-1 if section == "#maps" else 0]
+        said = place.find_element("css selector", ".said")
+        look.show(place)
+        assert not said.is_displayed()
+        ActionChains(look.chrome).move_to_element(place.find_element("css selector", "rect, circle")).perform()
+        assert said.is_displayed()
+        assert words in said.text
+        assert look.run(OVERLAPS) == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)

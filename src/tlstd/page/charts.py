@@ -14,10 +14,12 @@ from tlstd.page.numbers import Scale, number
 
 WIDTH, NARROW = 480, 370
 """Of drawings that stand alone, and of those that stand side by side."""
-LEFT, RIGHT, TOP, BOTTOM = 70, 16, 12, 52
+LEFT, RIGHT, TOP, BOTTOM = 70, 16, 26, 52
 """Kept free around the axes, in the drawing's units."""
 LETTER, LONGEST = 9.0, 22
 """Width to reserve for a letter of a name, and letters that are shown of it."""
+POINTS = 60
+"""Places of a line that can be pointed at."""
 ROW = 34
 """Height of a line in a list of values."""
 COLOURS = (
@@ -62,6 +64,12 @@ def _line(class_: str, x1: float, y1: float, x2: float, y2: float) -> Html:
     return element("line", class_=class_, x1=_short(x1), x2=_short(x2), y1=_short(y1), y2=_short(y2))
 
 
+def _pointed(said: str, *parts: Html, short: str = "", kind: str = "", width: float = WIDTH) -> Html:
+    """Parts that say something when they are pointed at or touched: above the drawing, and in the pointer's words."""
+    shown = element("text", short or said, class_="said", x=_short(width - RIGHT), y=14, text_anchor="end")
+    return element("g", element("title", said), *parts, shown, class_=f"at {kind}".strip())
+
+
 def _axes(x: Scale, y: Scale, labels: tuple[str, str], *, x_ticks: int = 5) -> list[Html]:
     """Grid, ticks and names of two axes; y runs upwards."""
     parts: list[Html] = []
@@ -100,13 +108,13 @@ def listed(bars: Sequence[Bar], title: str, label: str, *, band: tuple[float, fl
         name = shortened(bar.name, LONGEST)
         kind = "strong" if bar.strong else "faint" if bar.faint else "plain"
         parts.append(_words(name, left - 14, y + 4.5, "end", f"name {kind}"))
-        inside = [element("title", _said(bar))]
+        inside: list[Html] = []
         if bar.low is not None and bar.high is not None and math.isfinite(bar.high - bar.low):
             inside.append(_line("whisker", x.at(bar.low), y, x.at(bar.high), y))
             inside += [_line("whisker", x.at(e), y - 6, x.at(e), y + 6) for e in (bar.low, bar.high)]
         if math.isfinite(bar.value):
             inside.append(element("circle", class_="dot", cx=_short(x.at(bar.value)), cy=_short(y), r=5.5))
-        parts.append(element("g", *inside, class_=kind))
+        parts.append(_pointed(_said(bar), *inside, short=_said(bar._replace(name=name)), kind=kind))
     return _svg(bottom + BOTTOM, title, *parts)
 
 
@@ -128,8 +136,8 @@ def calibration(parts: Sequence[dict[str, float]], title: str) -> Html:
         said = f"predicted {number(part['predicted'])}, came {number(part['realised'])} ± {number(error, 2)}"
         low, high = y.at(part["realised"] - error), y.at(part["realised"] + error)
         dot = element("circle", class_="dot", cx=_short(at), cy=_short(y.at(part["realised"])), r=5)
-        whole = element("title", f"{said} ({part['steps']:,.0f} states)")
-        made.append(element("g", whole, _line("whisker", at, low, at, high), dot, class_="strong"))
+        whole = f"{said} ({part['steps']:,.0f} states)"
+        made.append(_pointed(whole, _line("whisker", at, low, at, high), dot, kind="strong"))
     return _svg(y.start + BOTTOM, title, *made)
 
 
@@ -153,7 +161,26 @@ def along(one: Along, title: str) -> Html:
         if len(known) <= 30:
             inside += [element("circle", class_="dot", cx=_short(a), cy=_short(b), r=3) for a, b in known]
         made.append(element("g", *inside, class_=kind))
-    return _svg(y.start + BOTTOM, title, *made, width=NARROW)
+    return _svg(y.start + BOTTOM, title, *made, *_places(one, x, y), width=NARROW)
+
+
+def _places(one: Along, x: Scale, y: Scale) -> list[Html]:
+    """Strips over the drawing that say the value, and what came, at some steps."""
+    chosen = np.unique(np.linspace(0, len(one.steps) - 1, POINTS).astype(int)).tolist()
+    width, made = (x.end - x.start) / max(1, len(chosen)), []
+    for i in chosen:
+        at, value = x.at(float(one.steps[i])), float(one.values[i])
+        if not math.isfinite(value):
+            continue
+        came = "" if one.returns is None else f", came {number(float(one.returns[i]))}"
+        strip = element(
+            "rect", class_="strip", x=_short(at - width / 2), y=TOP, width=_short(width), height=_short(y.start - TOP)
+        )
+        dot = element("circle", class_="dot", cx=_short(at), cy=_short(y.at(value)), r=4)
+        made.append(
+            _pointed(f"step {one.steps[i]}: value {number(value)}{came}", strip, dot, kind="strong", width=NARROW)
+        )
+    return made
 
 
 def heat(one: Map, low: float, high: float, title: str) -> Html:
@@ -173,7 +200,8 @@ def heat(one: Map, low: float, high: float, title: str) -> Html:
         )
         fill = colour(float(one.values[i, j]), low, high)
         places = {"x": _short(a), "y": _short(c), "width": _short(b - a + 0.4), "height": _short(d - c + 0.4)}
-        made.append(element("g", element("title", said), element("rect", fill=fill, **places)))
+        short = f"value {number(float(one.values[i, j]))}, {one.counts[i, j]:,} states"
+        made.append(_pointed(said, element("rect", fill=fill, **places), short=short, width=NARROW))
     frame = _axes(x, y, (shortened(one.columns[0], 26), shortened(one.columns[1], 24)), x_ticks=3)
     lines = [part for part in frame if 'class="grid"' not in part]
     return _svg(y.start + BOTTOM, title, *made, *lines, width=NARROW)
@@ -226,7 +254,7 @@ def shares(entries: Sequence[tuple[str, float, str]], title: str, label: str) ->
         made += [_words(shown, left - 10, y + ROW / 2 + 4.5, "end", "name plain")]
         width = max(1.0, x.at(share) - left)
         bar = element("rect", class_="bar", x=left, y=y + 7, width=_short(width), height=ROW - 14)
-        made.append(element("g", element("title", f"{name}: {text}"), bar, class_="strong"))
+        made.append(_pointed(f"{name}: {text}", bar, short=f"{shortened(name, 40)}: {text}", kind="strong"))
         made += [_words(text, left + width + 8, y + ROW / 2 + 4.5, "start")]
     made.append(_line("frame", left, TOP, left, bottom))
     made.append(_words(label, (left + WIDTH - 96) / 2, bottom + 22, class_="label"))

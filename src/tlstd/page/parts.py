@@ -256,7 +256,9 @@ def episodes(evaluation: Evaluation, numbers: Numbering) -> Section | None:
     if any(one.returns is not None for one in views.episodes):
         keys.append(_key("second", "what came from there on, discounted"))
     intro = element(
-        "p", "A short, a usual and a long episode of the log." if len(figures) == 3 else "Episodes of the log."
+        "p",
+        ("A short, a usual and a long episode of the log." if len(figures) == 3 else "Episodes of the log.")
+        + " Point at a step, or touch it, for its numbers.",
     )
     content = [intro, element("ul", *keys, class_="keys"), element("div", *figures, class_="many")]
     return Section("episodes", "Episodes", "Values along episodes", content)
@@ -289,7 +291,7 @@ def maps(evaluation: Evaluation, numbers: Numbering) -> Section | None:
         figures.append(numbers.figure(charts.heat(one, low, high, title), title, see, class_=""))
     intro = (
         "Mean value of the logged states in each cell, for the pairs of columns over which values vary most. Point at "
-        "a cell for its numbers. All have the same colours:"
+        "a cell, or touch it, for its numbers. All have the same colours:"
     )
     legend = element("div", charts.legend(low, high), class_="legend")
     return Section(
