@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_equal
 from tlstd_lab import statistics
 from tlstd_lab.panel import TUNING_SEED
 from tlstd_lab.problems import problem, stream, visited
@@ -74,6 +74,8 @@ def test_what_is_chosen_is_chosen_from_the_samples_so_far() -> None:
         choice = choose(lambda ridge: LSTD(1000, lambda_=0.9, ridge=ridge), [1e-1, 1e-4], steps)
         assert found["chosen"][at] == choice.value
     model = KrylovLSTD(1000, lambda_=0.9)
+    apart = contest(settings | {"choose": {"ridge": [1e-1, 1e-4]}, "shared": True}, 2)
+    assert_equal(apart["rmse"], found["rmse"])
     by_itself = contest(settings | {"estimator": {"class": "KrylovLSTD", "lambda_": 0.9}}, 2)
     assert_allclose(by_itself["rmse"], errors_of(model, [150, 400], 2))
     assert by_itself["chosen"][1] == model.chosen_dimension
@@ -84,7 +86,8 @@ def made_up(spec: RunSpec) -> dict[str, Any]:
     n = np.array(spec.settings["samples"], dtype=np.float64)
     if spec.task == "tune":
         axes = spec.settings["axes"]
-        return {"samples": n} | {name: np.full(n.size, values[0]) for name, values in axes.items()}
+        inside = {"samples": n, "inside": np.ones(n.size)}
+        return inside | {name: np.full(n.size, values[0]) for name, values in axes.items()}
     ours, td = spec.settings["estimator"]["class"] == "KrylovLSTD", spec.settings["estimator"]["class"] == "TD"
     error = (25.0 if ours else 100.0) * (1.0 + 1e-3 * spec.seed) / np.sqrt(n)
     seconds = n * (1e-6 if td else 1e-5)
@@ -100,8 +103,11 @@ def test_claims_follow_from_the_errors(name: str, monkeypatch: pytest.MonkeyPatc
         if claim.endswith("-wins"):  # until ours has its first solution TD is ahead
             assert finding.verdict == "partly"
             assert finding.number.value > 1.0
-            assert finding.note.startswith("from 2 ms TD")
-            assert "Krylov LSTD" in finding.note
+            assert finding.number.runs == 30
+            first, last = finding.note.split("; ")[0], finding.note.split("; ")[-1]
+            assert first.startswith("from 2 ms TD: ")
+            assert "Krylov LSTD" in last
+            assert last.endswith(" 0.25 [0.25, 0.25]")
         elif claim.endswith("-stream"):
             assert finding.verdict == "reproduced"
             assert finding.number.value == pytest.approx(1.0)

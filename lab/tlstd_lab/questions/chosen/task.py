@@ -14,6 +14,7 @@ from tlstd.types import FloatArray
 from tlstd_lab.learning import make
 from tlstd_lab.problems import problem, stream, visited
 from tlstd_lab.questions.dimension.task import columns, path_of, rmse
+from tlstd_lab.shared_lstd import sharing
 
 
 def chosen(settings: dict[str, Any], seed: int) -> dict[str, FloatArray]:
@@ -26,8 +27,11 @@ def chosen(settings: dict[str, Any], seed: int) -> dict[str, FloatArray]:
     name, values = settings["problem"], settings["values"]
     made, there, steps = problem(name), visited(name), stream(name, settings["n_samples"], seed)
 
+    estimator, parameter, n = settings["estimator"], settings["parameter"], made.features.n_features
+    shared = sharing(estimator, n) if estimator["class"] == "LSTD" else None
+
     def model(value: float) -> LinearEstimator:
-        return make(settings["estimator"] | {settings["parameter"]: value}, made.features.n_features)
+        return shared(**{parameter: value}) if shared else make(estimator | {parameter: value}, n)
 
     errors = []
     with one_thread():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,7 +13,17 @@ from tlstd.types import FloatArray
 from tlstd_lab.chart import Axis, Chart, Legend, Rule, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, below
 from tlstd_lab.panel import TUNING_SEED, Panel, Results, Scale, pick, seeds, specs
-from tlstd_lab.questions.contest.methods import METHODS, NEEDS_THE_MATRIX, OURS, Effort, filled
+from tlstd_lab.questions.contest.methods import (
+    METHODS,
+    MORE_PASSES,
+    NEEDS_THE_MATRIX,
+    OURS,
+    SLOW,
+    SLOWEST,
+    UP_TO_4000,
+    Effort,
+    filled,
+)
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import OverRuns, interval, ratio_of_means
 
@@ -66,6 +76,16 @@ class Contest(Panel):
         """Return how many runs a method is given."""
         return METHODS[name].effort_at(scale)
 
+    def shared(self, scale: Scale) -> bool:
+        """Return whether LSTD's candidates share their matrices in runs that are not timed."""
+        return False
+
+    def axes(self, scale: Scale, name: str) -> Mapping[str, tuple[float, ...]]:
+        """Return what is tuned of a method: on energy storage replay is best with fewer passes than the most."""
+        axes = METHODS[name].axes
+        more = scale == "paper" and "passes" in axes and not self.problem.startswith("energy")
+        return {**axes, "passes": MORE_PASSES} if more else axes
+
     def samples(self, scale: Scale, name: str) -> tuple[int, ...]:
         """Return the numbers of samples that a method is given."""
         every, few = self.every(scale), METHODS[name].samples
@@ -79,7 +99,7 @@ class Contest(Panel):
         settings = {
             "problem": self.problem,
             "estimator": method.estimator,
-            "axes": method.axes,
+            "axes": self.axes(scale, name),
             "start": method.start,
             "samples": self.samples(scale, name),
             "streams": effort.streams,
@@ -116,6 +136,8 @@ class Contest(Panel):
         }
         if method.choose:
             settings["choose"] = method.choose
+            if self.shared(results.scale) and name in NEEDS_THE_MATRIX and not timed:
+                settings["shared"] = True
         return specs("contest", settings, seeds(effort.timed if timed else effort.runs), timed=timed)
 
     def runs(self, results: Results) -> list[RunSpec]:
@@ -175,9 +197,16 @@ class Contest(Panel):
         for rival, by_n in ratios.items():
             there = self.against(results, rival, "visited")
             words = ", ".join(f"{n:,}: {r} ({there[n].value:.3g})" for n, r in by_n.items())
-            notes.append(f"{METHODS[rival].label}: {words}")
+            notes.append(f"{METHODS[rival].label}{self.swept(results, rival)}: {words}")
         note = "; ".join(notes) + "; in brackets at states that a stream visits"
         return Finding(below(worst, 1.0), worst, "RMSE of Krylov LSTD over theirs, worst case", note)
+
+    def swept(self, results: Results, name: str) -> str:
+        """Say for how many numbers of samples the sweep of a method ended inside its axes, if it has one."""
+        if not METHODS[name].axes:
+            return ""
+        inside = results[self.sweep(results.scale, name)].columns["inside"]
+        return f" (best setting inside the sweep for {int(inside.sum())} of {len(inside)} numbers of samples)"
 
     def streaming(self, results: Results) -> Finding:
         """Decide whether a solution at every step costs accuracy."""
@@ -186,6 +215,34 @@ class Contest(Panel):
         worst = max(ratios.values(), key=lambda ratio: ratio.value)
         note = ", ".join(f"{n:,}: {ratio}" for n, ratio in ratios.items())
         return Finding(below(worst, STREAM), worst, "RMSE of the stream over that of batch solutions, worst case", note)
+
+
+class _Dense(Contest):
+    """A problem with RBFs, where everybody needs a hundred times the time: up to 4,000 samples, smaller sweeps."""
+
+    reported: ClassVar[int] = 30
+
+    def shared(self, scale: Scale) -> bool:
+        """Return whether LSTD's candidates share their matrices in runs that are not timed."""
+        return scale == "paper"
+
+    def every(self, scale: Scale) -> tuple[int, ...]:
+        """Return the numbers of samples, at paper scale about those of figure 2."""
+        return UP_TO_4000 if scale == "paper" else super().every(scale)
+
+    def effort(self, scale: Scale, name: str) -> Effort:
+        """Return how many runs a method is given."""
+        usual = super().effort(scale, name)
+        if scale != "paper":
+            return usual
+        runs = {SLOW: 5, SLOWEST: 3}.get(METHODS[name].effort, self.reported)
+        streams, tries = {"iLSTD": (1, 8), "replay TD": (2, 40)}.get(name, (usual.streams, usual.tries))
+        return Effort(runs, usual.timed, streams, tries)
+
+    def axes(self, scale: Scale, name: str) -> Mapping[str, tuple[float, ...]]:
+        """Return what is tuned of a method, with at most 64 passes."""
+        axes = super().axes(scale, name)
+        return {key: tuple(v for v in values if key != "passes" or v <= 64) for key, values in axes.items()}
 
 
 class _Samples(Contest):
@@ -237,7 +294,7 @@ class _Time(Contest):
 
     def at(self, results: Results, seconds: float, names: Sequence[str]) -> tuple[str, FloatArray]:
         """Return the best of some methods within a time, and the errors of its runs."""
-        best, least = "nobody", np.full(1, self.zero(results))
+        best, least = "nobody", np.full(self.effort(results.scale, OURS[0]).runs, self.zero(results))
         for name in names:
             fits = np.flatnonzero(self.column(results, name, "seconds").mean(axis=0) <= seconds)
             if fits.size:
@@ -247,7 +304,7 @@ class _Time(Contest):
         return best, least
 
     def wins(self, results: Results) -> Finding:
-        """Decide by the worst of many CPU times; the note says who wins when."""
+        """Decide by the worst of many CPU times; the note says who wins when, and by how much."""
         last = max(
             float(self.column(results, name, "seconds").mean(axis=0).max()) for name in self.methods(results.scale)
         )
@@ -264,34 +321,53 @@ class _Time(Contest):
         won = sum(ratio.high < 1.0 for ratio in ratios)
         verdict: Verdict = "reproduced" if won == TIMES else "partly" if 2 * won >= TIMES else "not"
         return Finding(
-            verdict, worst, "RMSE of Krylov LSTD over the best other's, worst CPU time", spans(times, winners)
+            verdict, worst, "RMSE of Krylov LSTD over the best other's, worst CPU time", spans(times, winners, ratios)
         )
 
 
-def spans(times: FloatArray, winners: Sequence[str]) -> str:
-    """Who wins from when on.
+def spans(times: FloatArray, winners: Sequence[str], ratios: Sequence[OverRuns]) -> str:
+    """Who wins from when on, and our error over that of the best other, there or from the first to the last ratio.
 
     Example
     -------
-    >>> spans(np.array([0.01, 0.02, 0.04]), ["TD", "TD", "LSTD"])
-    'from 10 ms TD; from 40 ms LSTD'
+    >>> ratios = [OverRuns(2.0, 1.9, 2.1), OverRuns(1.5, 1.4, 1.6), OverRuns(0.9, 0.8, 0.95)]
+    >>> spans(np.array([0.01, 0.02, 1.5]), ["TD", "TD", "Krylov LSTD"], ratios)
+    'from 10 ms TD: 2 [1.9, 2.1] to 1.5 [1.4, 1.6]; from 1.5 s Krylov LSTD: 0.9 [0.8, 0.95]'
     """
     found, at = [], 0
     for winner, members in groupby(winners):
-        found.append(f"from {1e3 * times[at]:.2g} ms {winner}")
-        at += len(list(members))
+        end = at + len(list(members))
+        words = list(dict.fromkeys(str(ratio) for ratio in (ratios[at], ratios[end - 1])))
+        when = f"{times[at]:.2g} s" if times[at] >= 1.0 else f"{1e3 * times[at]:.0f} ms"
+        found.append(f"from {when} {winner}: {' to '.join(words)}")
+        at = end
     return "; ".join(found)
 
 
 _CAPTION = (
-    "{title}: everybody learns from the same 10,000 samples. TD, replay, iLSTD and ATD are tuned on other seeds for "
-    "each number of samples by itself (α, λ, constant or decaying steps, 2 to 32 passes; until no neighbour is better "
-    "or the tries are used up, as those of ATD and iLSTD mostly are); t-LSTD "
-    "has λ=1 and the cut-off 0.01, LSTD and Krylov LSTD λ=0.9; what is called chosen is chosen by held-out data from "
-    "the same samples. A diverged run counts as twice the error of zero. Paper scale: 30 runs; iLSTD (up to 4,000 "
-    "samples), LSTD with a ridge and t-LSTD of rank 200: 10; ATD (up to 4,000) and other chosen ones: 5."
+    "{title}: everybody learns from the same {samples} samples. TD, replay, iLSTD and ATD are tuned on other seeds for "
+    "each number of samples by itself (α, λ, constant or decaying steps, 2 to {passes} passes; until no neighbour is "
+    "better or the tries are used up); t-LSTD has λ=1 and the cut-off 0.01, LSTD and Krylov LSTD λ=0.9; what is called "
+    "chosen is chosen by held-out data from the same samples. A diverged run counts as twice the error of zero. "
+    "{more}Paper scale: {runs}"
+)
+_RUNS = (
+    "30 runs; iLSTD (up to 4,000 samples), LSTD with a ridge and t-LSTD of rank 200: 10; ATD (up to 4,000) and other "
+    "chosen ones: 5."
+)
+_DENSE_RUNS = (
+    "{} runs; iLSTD, LSTD with a ridge and t-LSTD of rank 200: 5; ATD and other chosen ones: 3. The sweeps of iLSTD "
+    "and ATD have 8 tries on one stream."
+)
+_NO_LSTD = (
+    "LSTD does not take part: after 1,000 samples it has seen 13,900 features, a solution takes 44 seconds and 1.5 GB, "
+    "and choosing a ridge 26 of them; after 10,000 samples A would have 9.4 GB. "
 )
 _TIME = " CPU time of learning, choosing and solving once, runs that are timed alone (3; the slowest 1)."
+
+
+def _caption(title: str, samples: str, passes: int, runs: str, more: str = "") -> str:
+    return _CAPTION.format(title=title, samples=samples, passes=passes, runs=runs, more=more)
 
 
 class Energy(_Samples):
@@ -299,7 +375,7 @@ class Energy(_Samples):
 
     name, problem = "contest-energy", "energy"
     title = "All methods, energy"
-    caption = _CAPTION.format(title="Energy storage, 40,001 tiles")
+    caption = _caption("Energy storage, 40,001 tiles", "10,000", 32, _RUNS, _NO_LSTD)
 
 
 class EnergyTime(_Time):
@@ -315,7 +391,7 @@ class CarTiles(_Samples):
 
     name, problem = "contest-car-tiles", "car-tiles"
     title = "All methods, Mountain Car, tiles"
-    caption = _CAPTION.format(title="Mountain Car, 1,000 tiles")
+    caption = _caption("Mountain Car, 1,000 tiles", "10,000", MORE_PASSES[-1], _RUNS)
 
 
 class CarTilesTime(_Time):
@@ -326,15 +402,15 @@ class CarTilesTime(_Time):
     caption = CarTiles.caption + _TIME
 
 
-class CarRBF(_Samples):
+class CarRBF(_Dense, _Samples):
     """Mountain Car with RBFs."""
 
     name, problem = "contest-car-rbf", "car-rbf"
     title = "All methods, Mountain Car, RBFs"
-    caption = _CAPTION.format(title="Mountain Car, 1,024 RBFs")
+    caption = _caption("Mountain Car, 1,024 RBFs", "4,000", 64, _DENSE_RUNS.format(30))
 
 
-class CarRBFTime(_Time):
+class CarRBFTime(_Dense, _Time):
     """Mountain Car with RBFs."""
 
     name, problem = "contest-car-rbf-time", "car-rbf"
@@ -342,17 +418,19 @@ class CarRBFTime(_Time):
     caption = CarRBF.caption + _TIME
 
 
-class Pendulum(_Samples):
+class Pendulum(_Dense, _Samples):
     """Pendulum with RBFs."""
 
     name, problem = "contest-pendulum", "pendulum-rbf"
+    reported = 10
     title = "All methods, Pendulum, RBFs"
-    caption = _CAPTION.format(title="Pendulum, 1,024 RBFs")
+    caption = _caption("Pendulum, 1,024 RBFs", "4,000", 64, _DENSE_RUNS.format(10))
 
 
-class PendulumTime(_Time):
+class PendulumTime(_Dense, _Time):
     """Pendulum with RBFs."""
 
     name, problem = "contest-pendulum-time", "pendulum-rbf"
+    reported = 10
     title = "All methods, Pendulum, RBFs, CPU time"
     caption = Pendulum.caption + _TIME

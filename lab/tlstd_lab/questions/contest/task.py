@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from tlstd.types import FloatArray, IntArray, Transitions
 from tlstd_lab.learning import make
 from tlstd_lab.problems import problem, stream, visited
 from tlstd_lab.questions.contest.methods import scaled
+from tlstd_lab.shared_lstd import sharing
 
 WARM_UP = 400
 """Samples from which each kind of model learns once before anything is timed."""
@@ -24,7 +27,8 @@ def contest(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatAr
 
     Settings: ``problem``; ``estimator`` (see :func:`tlstd_lab.learning.make`; step sizes are divided by the mean of
     ‖x‖²); ``samples`` (rising), ``length`` of the stream if it is not the last of them; and ``choose``, a parameter's
-    name and candidates, if one is chosen by held-out data at each number of samples.
+    name and candidates, if one is chosen by held-out data at each number of samples; ``shared``, if candidates of LSTD
+    share their matrices (the same errors; its times are then no one's).
 
     Columns: ``samples``; ``seconds``, of learning from all samples so far, choosing, and solving once; ``rmse`` at the
     problem's states; ``visited``, the RMSE at states of another stream; ``chosen``, the value or Krylov dimension, NaN
@@ -55,7 +59,10 @@ def _measure(settings: dict[str, Any], steps: Transitions) -> tuple[LinearEstima
     begin, more = time.process_time(), {}
     if settings.get("choose"):
         ((parameter, values),) = settings["choose"].items()
-        choice = choose(lambda value: _model(settings, **{parameter: value}), values, steps)
+        factory: Callable[..., LinearEstimator] = partial(_model, settings)
+        if settings.get("shared"):
+            factory = sharing(settings["estimator"], problem(settings["problem"]).features.n_features)
+        choice = choose(lambda value: factory(**{parameter: value}), values, steps)
         more = {parameter: choice.value}
     model = _model(settings, **more)
     model.update_many(steps)

@@ -47,7 +47,10 @@ class Instance(Contest):
 
     def effort(self, scale: Scale, name: str) -> Effort:
         """Return few runs: there are many instances."""
-        return pick({"smoke": Effort(1, 0, 1, 2), "quick": Effort(4, 0, 1, 30), "paper": Effort(10, 0, 2, 120)}, scale)
+        tries = 60 if name == "replay TD" else 120
+        return pick(
+            {"smoke": Effort(1, 0, 1, 2), "quick": Effort(4, 0, 1, 30), "paper": Effort(10, 0, 2, tries)}, scale
+        )
 
 
 class Instances(Panel):

@@ -22,6 +22,8 @@ SAMPLES = {
 }
 RUNS = {"smoke": 1, "quick": 3, "paper": 8}
 TUNING = {"smoke": 1, "quick": 2, "paper": 3}
+ATD_RUNS, ATD_TUNING = 3, 1
+"""At paper scale: 25 seconds each."""
 STEP_SIZES = {"smoke": (0.01,), "quick": (0.01, 0.03, 0.1), "paper": (0.001, 0.003, 0.01, 0.03, 0.1)}
 SWITCHES = {
     "smoke": (100, 300),
@@ -58,7 +60,10 @@ class _Switching(Panel):
     def method_runs(self, scale: Scale, estimator: Estimator, *, tuning: bool = False) -> list[RunSpec]:
         """Return the runs of one estimator."""
         settings = {"problem": PROBLEM, "estimator": estimator, "samples": pick(SAMPLES, scale)}
-        return specs("curve", settings, seeds(pick(TUNING if tuning else RUNS, scale), tuning=tuning))
+        runs = pick(TUNING if tuning else RUNS, scale)
+        if scale == "paper" and estimator["class"] == "ATD":
+            runs = ATD_TUNING if tuning else ATD_RUNS
+        return specs("curve", settings, seeds(runs, tuning=tuning))
 
     def candidates(self, scale: Scale, method: str) -> list[list[RunSpec]]:
         """Return the sweep of a method's step size."""
@@ -90,7 +95,7 @@ class Bias(_Switching):
     title = "Removing the truncation bias"
     caption = (
         f"Mountain Car, 1,000 tiles, rank {RANK}, λ={LAMBDA:g}. Step sizes by sweeps on other seeds. TD takes over "
-        "when t-LSTD's weights have settled."
+        "when t-LSTD's weights have settled. Paper scale: 8 runs, of ATD 3 (its step size by one stream)."
     )
     methods = ("t-LSTD", "TD", "ATD", "t-LSTD, then TD", "LSTD")
     tuned = ("TD", "ATD", "t-LSTD, then TD")

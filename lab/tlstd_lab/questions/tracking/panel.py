@@ -32,12 +32,15 @@ class _Tracking(Panel):
 
     change: ClassVar[str]
     methods: ClassVar[tuple[str, ...]] = ("LSTD", "t-LSTD")
+    lengths: ClassVar[dict[str, tuple[int, int]]] = {"smoke": (300, 1), "quick": (5_000, 10), "paper": (10_000, 20)}
+    """Samples before and after the change, and measurements in each half."""
+    streams: ClassVar[dict[str, int]] = {"smoke": 1, "quick": 2, "paper": 5}
+    """That β and the step size are chosen on."""
     size = (3.4, 2.9)
 
     def settings(self, scale: Scale, estimator: dict[str, Any]) -> dict[str, Any]:
         """Return the settings of a run at a scale."""
-        half = pick({"smoke": 300, "quick": 5_000, "paper": 10_000}, scale)
-        points = pick({"smoke": 1, "quick": 10, "paper": 20}, scale)
+        half, points = pick(self.lengths, scale)
         return {"change": self.change, "estimator": estimator, "half": half, "points": points}
 
     def candidates(self, scale: Scale, method: str) -> list[list[RunSpec]]:
@@ -46,7 +49,7 @@ class _Tracking(Panel):
             estimators = [{"class": "TD", "lambda_": 0.9, "step_size": alpha} for alpha in ALPHAS]
         else:
             estimators = [METHODS[method] | {"beta": beta} for beta in BETAS]
-        runs = pick({"smoke": 1, "quick": 2, "paper": 5}, scale)
+        runs = pick(self.streams, scale)
         return [specs("tracking", self.settings(scale, e), seeds(runs, tuning=True)) for e in estimators]
 
     def tuning(self, scale: Scale) -> list[RunSpec]:
@@ -186,9 +189,11 @@ class Dynamics(_Tracking):
 
 
 class _Krylov(_Tracking):
-    """The same with Krylov LSTD."""
+    """The same with Krylov LSTD, whose β are slow: half the samples, and two streams to choose them on."""
 
     methods = ("LSTD", "Krylov LSTD")
+    lengths: ClassVar[dict[str, tuple[int, int]]] = _Tracking.lengths | {"paper": (5_000, 10)}
+    streams: ClassVar[dict[str, int]] = _Tracking.streams | {"paper": 2}
 
     def claims(self) -> Sequence[Claim]:
         """Return what the results decide."""
@@ -209,12 +214,18 @@ class _Krylov(_Tracking):
         )
 
 
+_KRYLOV = (
+    " Krylov LSTD has a solution at every step, and no cut-off. Paper scale: 10,000 samples in all, 10 runs; β and α "
+    "are chosen on 2 streams."
+)
+
+
 class KrylovRewards(_Krylov):
     """Rewards, with Krylov LSTD."""
 
     name = "tracking-krylov-rewards"
     title = "Rewards change half-way, Krylov LSTD"
-    caption = Rewards.caption + " Krylov LSTD has a solution at every step, and no cut-off."
+    caption = Rewards.caption + _KRYLOV
     change = "rewards"
 
 
@@ -223,5 +234,5 @@ class KrylovDynamics(_Krylov):
 
     name = "tracking-krylov-dynamics"
     title = "Dynamics change half-way, Krylov LSTD"
-    caption = Dynamics.caption + " Krylov LSTD has a solution at every step, and no cut-off."
+    caption = Dynamics.caption + _KRYLOV
     change = "dynamics"
