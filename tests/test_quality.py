@@ -1,5 +1,6 @@
 """The tools that keep the code base in shape, as tests: formatting, lint, types, the direction of imports."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,6 @@ ROOT = Path(__file__).parents[1]
 TOOLS = {
     "format": ["ruff", "format", "--check", "."],
     "lint": ["ruff", "check", "."],
-    "types": ["mypy"],
 }
 
 
@@ -22,6 +22,30 @@ def run(command: list[str]) -> subprocess.CompletedProcess[str]:
 def test_tool_finds_nothing(tool: str) -> None:
     result = run([sys.executable, "-m", *TOOLS[tool]])
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_types_of_the_code_and_of_printed_scripts(tmp_path: Path) -> None:
+    """What the README and the page on Gymnasium print is, as a script of a user, checked like the code itself."""
+    scripts = []
+    for page in ("README.md", "docs/how_to/gymnasium.md"):
+        code = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL))
+        scripts.append(tmp_path / f"printed_{len(scripts)}.py")
+        scripts[-1].write_text(code + WHAT_PREDICT_RETURNS * (page == "README.md"))
+    result = run([sys.executable, "-m", "mypy", "src", "lab", "tests", *map(str, scripts)])
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+WHAT_PREDICT_RETURNS = """
+from fractions import Fraction
+import numpy as np
+from tlstd import SparseVector, TransitionBuilder
+
+def value(x: SparseVector) -> float:
+    return model.predict(x)
+
+build = TransitionBuilder(gamma=0.9)
+model.update(build.step(Fraction(1, 2), [1.0], terminated=np.bool_(True)))
+"""
 
 
 def test_imports_flow_one_way() -> None:

@@ -22,6 +22,7 @@ from tlstd.types import SparseVector as SparseVector
 from tlstd.types import Transition as Transition
 from tlstd.types import TransitionBuilder as TransitionBuilder
 from tlstd.types import Transitions as Transitions
+from tlstd.warming import warm_up as warm_up
 
 __version__: str
 __all__: list[str]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias, overload
+from typing import Any, SupportsFloat, TypeAlias, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -193,7 +193,7 @@ class Transition:
     def __init__(
         self,
         x: VectorLike,
-        reward: float | ArrayLike,
+        reward: SupportsFloat | ArrayLike,
         x_next: VectorLike,
         *,
         discount: float,
@@ -290,11 +290,11 @@ class TransitionBuilder:
 
     def step(
         self,
-        reward: float | ArrayLike,
+        reward: SupportsFloat | ArrayLike,
         x_next: VectorLike,
         *,
-        terminated: bool = False,
-        truncated: bool = False,
+        terminated: bool | np.bool_ = False,
+        truncated: bool | np.bool_ = False,
         rho: float = 1.0,
         discount: float | None = None,
     ) -> Transition:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, SupportsFloat, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -125,16 +125,26 @@ def as_flag(value: object, name: str) -> bool:
     return parameters.flag(name, value, error=InvalidInputError)
 
 
-def as_reward(reward: float | ArrayLike) -> float | FloatArray:
+def as_reward(reward: SupportsFloat | ArrayLike) -> float | FloatArray:
     """Return a reward as a float, or as a read-only vector of one per target."""
     if isinstance(reward, float) and -MAX_MAGNITUDE <= reward <= MAX_MAGNITUDE:  # what it mostly is
         return float(reward)
-    array = as_floats(reward, "reward", None)
+    given: Any = reward
+    if isinstance(reward, SupportsFloat) and not hasattr(reward, "__array__"):  # e.g. a Fraction
+        given = _as_float(reward)
+    array = as_floats(given, "reward", None)
     if array.ndim == 0:
         return float(array)
     if array.ndim != 1 or array.size == 0:
         raise InvalidInputError(f"reward has shape {array.shape}: pass a number, or a 1-D array of one per target")
     return float(array[0]) if array.size == 1 else locked(array.copy())
+
+
+def _as_float(number: SupportsFloat) -> float:
+    try:
+        return float(number)
+    except Exception as error:  # whatever the conversion of a foreign object raises
+        raise InvalidInputError(f"reward is {number!r}, which is no float ({error}): pass a real number") from error
 
 
 def as_unit(value: object, name: str) -> float:

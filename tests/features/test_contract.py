@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from typing import Any
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.features import FEATURE_MAPS, FeatureMap
+from tlstd.features import FEATURE_MAPS, Concatenate, FeatureMap, StateAction, TileCoder
 from tlstd.types import FloatArray, SparseVector, Vector, as_matrix
 
 EACH = pytest.mark.parametrize(
@@ -129,6 +130,35 @@ def test_boxes_that_cannot_be_used(name: str) -> None:
 @EACH
 def test_they_say_what_they_are(features: FeatureMap, low: FloatArray, high: FloatArray) -> None:
     assert f"{features.n_features} features)" in repr(features)
+
+
+def test_equal_maps_compare_equal() -> None:
+    low, high = np.array([-1.0, 0.0]), np.array([2.0, 0.1])
+    first, second = ([make(low, high) for make in FEATURE_MAPS.values()] for _ in range(2))
+    for i, features in enumerate(first):
+        assert [features == other for other in second] == [i == j for j in range(len(second))]
+        assert hash(features) == hash(second[i])
+        assert features != FEATURE_MAPS[list(FEATURE_MAPS)[i]](low, high + 1.0)
+        assert features != repr(features)
+    assert len({*first, *second}) == len(first)
+    tiles = TileCoder(low, high, tiles=3, tilings=2)
+    assert tiles == TileCoder(low.tolist(), high.tolist(), tiles=(3, 3), tilings=np.int64(2))  # type: ignore[arg-type]
+    assert StateAction(tiles, 2) == StateAction(copy.deepcopy(tiles), 2) != StateAction(tiles, 3)
+    assert Concatenate([tiles]) != Concatenate([(tiles, [0, 1])])
+
+
+class OneTiling(TileCoder):
+    """Somebody's own map, which does not keep its argument."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__([0.0], [1.0], tiles=n, tilings=1)
+
+
+def test_a_map_that_does_not_say_how_it_was_made_equals_only_itself() -> None:
+    one, other = OneTiling(3), OneTiling(3)
+    assert one == one
+    assert one != other
+    assert len({one, other}) == 2
 
 
 def test_importing_and_making_maps_does_not_load_numba() -> None:

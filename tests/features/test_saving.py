@@ -24,7 +24,8 @@ def test_every_map_can_be_made_again(name: str) -> None:
     features = FEATURE_MAPS[name](LOW, HIGH)
     described, arrays = description(features)
     same = restored(json.loads(json.dumps(described)), Saved.of(arrays))
-    assert repr(same) == repr(features)
+    assert same == features
+    assert hash(same) == hash(features)
     states = np.random.default_rng(0).uniform(LOW, HIGH, (50, 2))
     first, second = (X.toarray() if sp.issparse(X) else X for X in map(_encode(states), (features, same)))
     assert_array_equal(first, second)
@@ -42,7 +43,9 @@ def test_maps_of_maps() -> None:
     states = np.random.default_rng(1).uniform(LOW, HIGH, (20, 2))
     assert_array_equal(same.encode_many(states).toarray(), nested.encode_many(states).toarray())
     both: Any = StateAction(TILES, 3)
+    assert same == nested
     again: Any = restored(description(both)[0], Saved.of({}))
+    assert again == both
     assert again.encode([0.5, 0.05], 2).indices.tolist() == both.encode([0.5, 0.05], 2).indices.tolist()
 
 

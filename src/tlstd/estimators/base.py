@@ -8,13 +8,21 @@ import inspect
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, overload, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
 from tlstd import container, parameters
-from tlstd.errors import BusyError, CapacityError, InvalidInputError, ReadOnlyError, StateError, TlstdError
+from tlstd.errors import (
+    BusyError,
+    CapacityError,
+    InvalidInputError,
+    InvalidParameterError,
+    ReadOnlyError,
+    StateError,
+    TlstdError,
+)
 from tlstd.kernels import sparse as kernels
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.types import (
@@ -33,9 +41,17 @@ from tlstd.types import (
 MAX_DENSE_WEIGHTS = 1 << 27
 """Number of weights (1 GiB) above which ``weights`` refuses and names ``sparse_weights``."""
 
+_MISSING = object()
+
 P = ParamSpec("P")
 R = TypeVar("R")
 Model = TypeVar("Model", bound="LinearEstimator")
+
+Value: TypeAlias = float | Any
+"""Of one vector: a float, or with several targets an array, which the model's type does not tell.
+
+To a type checker it is a float; ``np.asarray(model.predict(x))`` where it is an array.
+"""
 
 Factory: TypeAlias = "Callable[..., LinearEstimator]"
 """Makes an estimator from the number of features; takes ``n_targets`` too if the estimator does."""
@@ -104,6 +120,10 @@ class Estimator(Protocol):
         """Learn from many, as if one after the other."""
         ...
 
+    @overload
+    def predict(self, x: SparseVector) -> Value: ...
+    @overload
+    def predict(self, x: Any) -> Any: ...
     def predict(self, x: Any) -> Any:
         """Estimate the value of one vector or of every row of a matrix."""
         ...
@@ -181,6 +201,50 @@ class LinearEstimator(ABC):
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name, as a saved file holds them: numbers, words, lists and dicts."""
         return self._parameters()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments by name, as it takes them; what scikit-learn calls parameters.
+
+        ``type(model)(**model.get_params(deep=False))`` is a new model. Estimators that this one is made of are new ones
+        too; ``deep`` adds their parameters, as ``first__rank``. There is no ``set_params``: parameters of a model do
+        not change, :meth:`clone` makes another one. (:attr:`parameters` is the same as a file holds it, e.g. two
+        numbers for a :class:`~tlstd.Decay`.)
+        """
+        found = self._arguments()
+        for name, part in list(found.items()) if deep else ():
+            if isinstance(part, LinearEstimator):
+                found |= {f"{name}__{inner}": value for inner, value in part.get_params().items()}
+        return found
+
+    def clone(self: Model, **changes: Any) -> Model:
+        """A new model with the same parameters, or with some of them changed, that has learned nothing.
+
+        Weights given by ``start_from`` are not parameters: the clone starts at zero.
+
+        Example
+        -------
+        >>> from tlstd import TLSTD
+        >>> TLSTD(1000, rank=50, lambda_=0.9).clone(rank=20)
+        <TLSTD(n_features=1000, rank=20, lambda_=0.9), 0 samples>
+        """
+        unknown = changes.keys() - self._arguments().keys()
+        if unknown:
+            raise InvalidParameterError(
+                f"{type(self).__name__} has no parameter {min(unknown)!r}: it has {', '.join(self._arguments())}"
+            )
+        return type(self)(**self._arguments() | changes)
+
+    def _arguments(self) -> dict[str, Any]:
+        """The constructor's arguments; for those that are estimators, new ones."""
+        found = {}
+        for name in inspect.signature(type(self)).parameters:
+            value = getattr(self, name, getattr(self, f"_{name}", _MISSING))
+            if value is _MISSING:
+                raise StateError(
+                    f"the argument {name} of {type(self).__name__} is kept nowhere: keep it in an attribute of its name"
+                )
+            found[name] = value.clone() if isinstance(value, LinearEstimator) else value
+        return found
 
     # --- copies -----------------------------------------------------------------------------------------------------
 
@@ -556,7 +620,11 @@ class LinearEstimator(ABC):
         """Bytes held in arrays by this model, buffers and caches included."""
         return _array_bytes(self, set())
 
-    @alone
+    @overload
+    def predict(self, x: SparseVector) -> Value: ...
+    @overload
+    def predict(self, x: Any) -> Any: ...
+    @alone  # type: ignore[misc]  # of a decorated method mypy does not know that it takes what the overloads say
     def predict(self, x: Any) -> Any:
         """Values of one feature vector or of every row of a matrix.
 

@@ -43,10 +43,11 @@ class ILSTD(SteppingEstimator):
         Number of features d; may be as large as 2**31 when features are sparse. Only features seen take memory.
     step_size : float, :class:`~tlstd.Decay` or callable t -> α_t
         Use ``Decay(alpha0, n0)``. The papers leave the normalisation open: A and μ are sums, not averages, so they grow
-        with t, a coordinate contracts only while α_t A_jj < 2, and α must fall about as 1/t. ``Decay`` tends to
-        α₀ (N₀ + 1) / t, so α₀ (N₀ + 1) times the diagonal of the *averaged* A has to stay below 2. With too large a
-        step, and sooner or later with a constant one, the weights diverge. That is a result like any other: they
-        become infinite or NaN and nothing is raised.
+        with t, and α must fall about as 1/t. ``Decay`` tends to α₀ (N₀ + 1) / t. That a coordinate by itself contracts
+        (α_t A_jj < 2) is necessary and not sufficient: a move of w_j adds up to α_t |A_ij| |μ_j| to every other |μ_i|.
+        Keep α₀ (N₀ + 1) times the largest Σ_i |A_ij| of a column of the *averaged* A at or below 1, with N₀ >= 100 (see
+        ``docs/estimators.md``). With larger steps, and sooner or later with a constant one, the weights may diverge.
+        That is a result like any other: they become infinite or NaN and nothing is raised.
     lambda_ : float in [0, 1]
         Trace parameter; traces accumulate.
     coordinates_per_step : int

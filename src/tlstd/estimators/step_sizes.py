@@ -136,6 +136,13 @@ def as_schedule(step_size: StepSize) -> Schedule:
     return Function(step_size)
 
 
+def as_given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with the schedule ``step_size`` as users write it: the number or the function, or a Decay."""
+    schedule = arguments["step_size"]
+    plain = schedule.alpha if isinstance(schedule, Constant) else getattr(schedule, "function", schedule)
+    return {**arguments, "step_size": plain}
+
+
 def plain_step_size(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters with the schedule ``step_size`` as JSON can hold it: a number, or Decay's two as a list."""
     schedule = parameters["step_size"]

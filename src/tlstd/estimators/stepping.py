@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.base import LinearEstimator, guarded
-from tlstd.estimators.step_sizes import StepSize, as_schedule, plain_step_size, with_schedule
+from tlstd.estimators.step_sizes import StepSize, as_given, as_schedule, plain_step_size, with_schedule
 from tlstd.types import FloatArray, IntArray, SparseVector, as_matrix, as_vector
 
 
@@ -56,6 +56,9 @@ class SteppingEstimator(LinearEstimator):
     @abstractmethod
     def _begin(self, ids: IntArray, values: FloatArray) -> None:
         """Set the weights of the features ``ids`` to ``values`` (n, n_targets), all others to 0; no update came yet."""
+
+    def _arguments(self) -> dict[str, Any]:
+        return as_given(super()._arguments())
 
     def _parameters(self) -> dict[str, Any]:
         return plain_step_size(super()._parameters())

@@ -113,7 +113,8 @@ class TLSTD(TruncatedEstimator):
     def factors(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """Feature ids (n,), U (n, r), σ (r,) and V (n, r): the leading ``rank`` singular triplets of A as of now.
 
-        Row i belongs to feature ``ids[i]``. Copies; O(n·rank·(rank + buffer)).
+        Row i belongs to feature ``ids[i]``; ids rise, as those of ``sparse_weights`` do. Copies;
+        O(n·rank·(rank + buffer)).
         """
         if self.n_updates == 0:
             empty = np.zeros((0, 0))
@@ -121,7 +122,8 @@ class TLSTD(TruncatedEstimator):
         core = self._system.core()
         sigma = core.sigma[: self.rank].copy()
         U, V = core.left.expand(core.L[:, : sigma.size]), core.right.expand(core.Rt[: sigma.size].T)
-        return self._system.seen.ids.copy(), U, sigma, V
+        order = np.argsort(self._system.seen.ids)
+        return self._system.seen.ids[order], U[order], sigma, V[order]
 
     def _learn(self, batch: Batch) -> None:
         if self._stream is None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.features.base import Factory, binary_rows
+from tlstd.features.base import EqualByArguments, Factory, binary_rows
 from tlstd.features.states import as_box, as_state, as_states
 from tlstd.types import FloatArray, IntArray, SparseVector
 from tlstd.validation import as_real, locked
@@ -33,7 +33,7 @@ HASHED = 1 << 16
 """Tiles beyond which they are hashed, into so many features."""
 
 
-class AutoTiles:
+class AutoTiles(EqualByArguments):
     """Tilings of every single column and of pairs of columns, on scales on which data lie evenly.
 
     Each column has a *scale*, a rising piecewise linear function from its values to [0, 1]: halfway between the rank

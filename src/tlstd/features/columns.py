@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tlstd import parameters
+from tlstd.features.base import EqualByArguments
 from tlstd.features.states import as_state, as_states
 from tlstd.types import FloatArray
 
 
-class Columns:
+class Columns(EqualByArguments):
     """The state itself and a constant 1: values that are linear in the columns of a log, or features made elsewhere.
 
     There is no box: numbers are taken as they are. Scale them to about the same size.

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 import tlstd
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.features.base import Factory, FeatureMap, check_map
+from tlstd.features.base import EqualByArguments, Factory, FeatureMap, check_map
 from tlstd.types import FloatArray, IntArray, Matrix, SparseVector, Vector
 from tlstd.validation import as_array, as_real
 
 
-class Concatenate:
+class Concatenate(EqualByArguments):
     """The features of several maps, one after another.
 
     Each map sees the whole state, or the columns of it that are stated with it. Dense maps together are dense; as soon
@@ -91,7 +91,7 @@ class Concatenate:
         return f"Concatenate([{', '.join(parts)}]: {self.n_features} features)"
 
 
-class StateAction:
+class StateAction(EqualByArguments):
     """Features of states and actions: those of the state, in the block of the action; all other blocks are zero.
 
     With d features of the state, those of action a have the indices a·d, …, a·d + d − 1. Every action gets weights of

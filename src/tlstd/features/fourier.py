@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import CapacityError
-from tlstd.features.base import Factory
+from tlstd.features.base import EqualByArguments, Factory
 from tlstd.features.states import as_box, as_counts, as_state, as_states
 from tlstd.types import FloatArray, IntArray
 from tlstd.validation import locked
@@ -19,7 +19,7 @@ MAX_FEATURES = 10**7
 """Largest number of features that is built: one dense vector then takes 80 MB."""
 
 
-class Fourier:
+class Fourier(EqualByArguments):
     """Cosines of whole multiples of the scaled state, up to an order.
 
     φ_c(s) = cos(π Σ_i c_i u_i) with u_i = (s_i − low_i) / (high_i − low_i), clipped to [0, 1]: states outside the box

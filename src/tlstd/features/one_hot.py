@@ -9,12 +9,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from tlstd.errors import InvalidParameterError
-from tlstd.features.base import Factory
+from tlstd.features.base import EqualByArguments, Factory
 from tlstd.features.states import as_box, as_state, as_states
 from tlstd.types import FloatArray, IntArray, SparseVector
 
 
-class OneHot:
+class OneHot(EqualByArguments):
     """One feature for every state of whole numbers in a box: weights are then a table of values.
 
     A state (k_1, …, k_D) has a one at its position among all of them, the last dimension running fastest, and zeros

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import InvalidParameterError
-from tlstd.features.base import Factory
+from tlstd.features.base import EqualByArguments, Factory
 from tlstd.features.states import as_box, as_counts, as_state, as_states
 from tlstd.types import FloatArray
 from tlstd.validation import as_real, locked
 
 
-class RBF:
+class RBF(EqualByArguments):
     """Gaussian bumps centred on a regular grid over a box.
 
     φ_c(s) = exp(−Σ_i ((s_i − c_i) / w_i)²) with w_i = ``width`` · (high_i − low_i): no factor ½ and no

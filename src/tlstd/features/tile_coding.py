@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import InvalidParameterError
-from tlstd.features.base import Factory, binary_rows
+from tlstd.features.base import EqualByArguments, Factory, binary_rows
 from tlstd.features.states import as_box, as_counts, as_state, as_states, not_a_number
 from tlstd.types import FloatArray, IntArray, SparseVector
 from tlstd.validation import locked
@@ -21,7 +21,7 @@ from tlstd.validation import locked
 _FLOAT = np.dtype(np.float64)
 
 
-class TileCoder:
+class TileCoder(EqualByArguments):
     """Overlapping grids over a box; each grid (tiling) has exactly one active tile.
 
     With n tiles in a dimension, a tile is range/(n − 1) wide, so that the n tiles overhang the box by one tile.
