@@ -39,8 +39,8 @@ def test_contract(name: str, check: Callable[[Any], None]) -> None:
     check(ESTIMATORS[name])
 
 
-ONE_TARGET = {"ILSTD", "Handover (settled)"}
-ON_POLICY = {"TrueOnlineTD"}
+ONE_TARGET = {"ILSTD", "Handover (settled)", "SwiftTD"}
+ON_POLICY = {"SwiftTD", "TrueOnlineTD"}
 START_FROM = {"ATD", "ILSTD", "TD", "TD (replacing)", "TrueOnlineTD"}
 
 

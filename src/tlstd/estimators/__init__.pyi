@@ -8,6 +8,7 @@ from tlstd.estimators.krylov_lstd import KrylovLSTD as KrylovLSTD
 from tlstd.estimators.lstd import LSTD as LSTD
 from tlstd.estimators.replay import Replay as Replay
 from tlstd.estimators.step_sizes import Decay as Decay
+from tlstd.estimators.swift_td import SwiftTD as SwiftTD
 from tlstd.estimators.td import TD as TD
 from tlstd.estimators.tlstd import TLSTD as TLSTD
 from tlstd.estimators.true_online_td import TrueOnlineTD as TrueOnlineTD

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,10 @@ from tlstd.estimators.base import guarded
 from tlstd.estimators.step_sizes import Function, StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import td as kernels
-from tlstd.kernels import transitions as checks
-from tlstd.linalg.batch import Batch, plain, row_arrays, vector_arrays
+from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.seen import RowArray, SeenFeatures
+from tlstd.linalg.vectors import Vectors, end_of_part, rows_of, vectors_of
 from tlstd.types import FloatArray, IntArray, SparseVector, Transition, Vector
-
-_CHUNK = 1 << 18
-"""Feature entries, of x and x_next together, that are translated into rows at once."""
 
 
 class TDFamily(SteppingEstimator):
@@ -110,7 +107,7 @@ class TDFamily(SteppingEstimator):
         learn = self._learn_dense if self._is_dense else self._learn_sparse
         start = 0
         while start < len(batch):
-            stop = self._end_of_part(batch, start)
+            stop = end_of_part(batch, start, self.n_features, as_dense=bool(self._is_dense))
             part = batch.part(start, stop)
             steps = np.empty((4, stop - start))
             steps[0], steps[1], steps[3] = alphas[start:stop], part.discounts, part.rhos
@@ -134,14 +131,6 @@ class TDFamily(SteppingEstimator):
         }
         self.__dict__.update(rows, _W=W, _z=np.zeros(self.n_features), _seen=seen, _is_dense=True)
 
-    def _end_of_part(self, batch: Batch, start: int) -> int:
-        """Up to where to hand transitions to the loops at once, so that copies of their features stay small."""
-        if len(batch) == 1:
-            return 1
-        if self._is_dense or not (isinstance(batch.x, tuple) and isinstance(batch.x_next, tuple)):
-            return min(len(batch), start + max(1, _CHUNK // (2 * self.n_features)))
-        return int(checks.steps_within(batch.x[0], batch.rows, batch.x_next[0], batch.next_rows, start, _CHUNK))
-
     def _learn_dense(self, batch: Batch, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
         X, X_next, rows, next_rows = batch.x, batch.x_next, np.array(batch.rows), np.array(batch.next_rows)
         if isinstance(X, tuple) or isinstance(X_next, tuple) or not (X.flags.writeable and X_next.flags.writeable):
@@ -153,7 +142,7 @@ class TDFamily(SteppingEstimator):
         )
 
     def _learn_sparse(self, batch: Batch, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
-        vectors = _vectors(batch)
+        vectors = vectors_of(batch)
         in_rows = (vectors.indptr, self._rows(vectors), vectors.values, vectors.first, vectors.second)
         lazy = (self._cells, self._stamps, self._active, self._counts, self._numbers)
         if self.n_targets == 1:
@@ -200,21 +189,8 @@ class TDFamily(SteppingEstimator):
 
     def _rows(self, vectors: Vectors) -> RowArray:
         """Rows of the features of all vectors; those of the vectors x that have none get one."""
-        rows, missing = self._seen.places(vectors.ids)
-        if not missing:
-            return rows
-        wanted = np.zeros(vectors.indptr.size - 1, dtype=np.bool_)
-        wanted[vectors.first] = True
-        new = np.empty(missing, dtype=np.int64)
-        count = checks.ids_without_row(vectors.indptr, vectors.ids, rows, wanted, new)
-        if count:
-            fresh = SeenFeatures(self.n_features)  # each of them once, in much less time than by np.unique
-            fresh.insert(new[:count])
-            new = np.sort(fresh.ids)
-            self._seen.reserve(new.size)
-            self._seen.insert(new)
-            self._grow()
-            rows, _ = self._seen.places(vectors.ids)
+        rows = rows_of(vectors, self._seen)
+        self._grow()
         return rows
 
     def _grow(self) -> None:
@@ -329,39 +305,3 @@ class TDFamily(SteppingEstimator):
         else:
             result = values[rows > 0] @ self._weights(rows[rows > 0])
         return result
-
-
-class Vectors(NamedTuple):
-    """Sparse vectors, and which of them are x_t (``first``) and x_{t+1} (``second``) at each step."""
-
-    indptr: IntArray
-    ids: IntArray
-    values: FloatArray
-    first: IntArray
-    second: IntArray
-
-
-def _vectors(batch: Batch) -> Vectors:
-    """The vectors of a batch. Ids and values of a recorded trajectory are views; all arrays are writable."""
-    x, rows, x_next, next_rows = batch.sparse()
-    if rows.size == 1:
-        (x_ids, x_values), (next_ids, next_values) = row_arrays(x, rows[0]), row_arrays(x_next, next_rows[0])
-        indptr = np.array([0, x_ids.size, x_ids.size + next_ids.size])
-        ids, values = np.concatenate((x_ids, next_ids)), np.concatenate((x_values, next_values))
-        return Vectors(indptr, ids, values, np.array([0]), np.array([1]))
-    if batch.one_store:
-        low, high = min(rows.min(), next_rows.min()), max(rows.max(), next_rows.max()) + 1
-        if high - low <= 2 * rows.size:
-            first, second = rows - low, next_rows - low
-            used = np.zeros(high - low, dtype=np.bool_)
-            used[first] = used[second] = True
-            if used.all():  # what lies between rows in use has not been checked
-                start, stop = x[0][low], x[0][high]
-                indptr = x[0][low : high + 1] - start
-                return Vectors(indptr, plain(x[1][start:stop]), plain(x[2][start:stop]), first, second)
-    n = rows.size
-    size = int(checks.entries(x[0], rows) + checks.entries(x_next[0], next_rows))
-    indptr, ids, values = np.zeros(2 * n + 1, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size)
-    checks.copy_picked(*x, rows, indptr, ids, values, 0)
-    checks.copy_picked(*x_next, next_rows, indptr, ids, values, n)
-    return Vectors(indptr, ids, values, np.arange(n), np.arange(n, 2 * n))
