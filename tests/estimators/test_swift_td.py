@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from functools import partial
 
@@ -22,7 +23,7 @@ def literal_swift(
 ) -> tuple[FloatArray, FloatArray]:
     """SwiftTD in dense NumPy, one line per line of the algorithm: weights and step sizes."""
     w, h, h_old, z, p, z_bar = np.zeros((6, steps.n_features))
-    beta, v_old = np.full(steps.n_features, np.log(alpha)), 0.0
+    beta, v_old = np.full(steps.n_features, np.log(alpha)), np.float64(0.0)
     for t in steps:
         x, x_next, g = dense(t.x), dense(t.x_next), t.trace_discount * lambda_
         z, p, z_bar = g * z, g * p, g * z_bar
@@ -136,7 +137,7 @@ def test_step_sizes_find_the_features_that_matter() -> None:
 
 
 def test_bad_parameters_and_ratios_are_refused() -> None:
-    with pytest.raises(InvalidParameterError, match="initial_step_size is 0.5 but rate_bound is 0.1"):
+    with pytest.raises(InvalidParameterError, match=r"initial_step_size is 0\.5 but rate_bound is 0\.1"):
         SwiftTD(3, lambda_=0.9, initial_step_size=0.5)
     model = SwiftTD(3, lambda_=0.9)
     x = SparseVector([0], [1.0], 3)
@@ -149,8 +150,7 @@ def test_bad_parameters_and_ratios_are_refused() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("swifttd") is None, reason="uv run --with swifttd==0.2.0 pytest -m long")
 def test_it_is_the_authors_package_until_the_bound_is_met() -> None:
     """Binary features, one stream; the package has 32 bits, so 10⁻⁴ of the weights."""
-    import swifttd
-
+    swifttd = importlib.import_module("swifttd")
     rng = np.random.default_rng(0)
     X = (rng.random((3_001, 30)) < 0.1).astype(float)
     rewards = X[:-1] @ rng.standard_normal(30) + 0.1 * rng.standard_normal(3_000)

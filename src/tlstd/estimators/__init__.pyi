@@ -2,6 +2,9 @@
 
 from tlstd.estimators.atd import ATD as ATD
 from tlstd.estimators.base import Estimator as Estimator
+from tlstd.estimators.gradient_td import GTD2 as GTD2
+from tlstd.estimators.gradient_td import TDC as TDC
+from tlstd.estimators.gradient_td import TDRC as TDRC
 from tlstd.estimators.handover import Handover as Handover
 from tlstd.estimators.ilstd import ILSTD as ILSTD
 from tlstd.estimators.krylov_lstd import KrylovLSTD as KrylovLSTD

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +30,8 @@ class SwiftTD(LinearEstimator):
         α ← min(η, α exp(θ (δ - v + v_old) p / α))
         (h_old, h) ← (h, h - h_old x (z - z^δ) - h z^δ x + δ z̄ - z^δ (v - v_old))
 
-    where h = ∂w/∂ln α and z̄ = ∂z/∂ln α; where a trace starts (g = 0) v_old is v and h_old is h. Where E > η (a step would overshoot), α_i decays by ε^(x_i²) before it is
-    adapted, and h, h_old and z̄ of the active features become 0.
+    where h = ∂w/∂ln α and z̄ = ∂z/∂ln α; where a trace starts (g = 0) v_old is v and h_old is h. Where E > η (a step
+    would overshoot), α_i decays by ε^(x_i²) before it is adapted, and h, h_old and z̄ of the active features become 0.
 
     Parameters
     ----------
@@ -151,8 +150,8 @@ class SwiftTD(LinearEstimator):
         ratios = np.flatnonzero(batch.rhos != 1.0)
         if ratios.size:
             raise InvalidInputError(
-                f"rho is {batch.rhos[ratios[0]]} at step {ratios[0]} of this call: SwiftTD is on-policy, so rho must be "
-                "1; use TDRC, LSTD or KrylovLSTD for off-policy data"
+                f"rho is {batch.rhos[ratios[0]]} at step {ratios[0]} of this call: SwiftTD is on-policy, so rho must "
+                "be 1; use TDRC, LSTD or KrylovLSTD for off-policy data"
             )
 
     def _learn(self, batch: Batch) -> None:

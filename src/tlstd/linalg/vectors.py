@@ -60,13 +60,18 @@ def end_of_part(batch: Batch, start: int, n_features: int, *, as_dense: bool = F
     return int(checks.steps_within(batch.x[0], batch.rows, batch.x_next[0], batch.next_rows, start, _CHUNK))
 
 
-def rows_of(vectors: Vectors, seen: SeenFeatures) -> RowArray:
-    """Rows, from 1 on, of the features of all vectors; those of the vectors x that have none get one, others 0."""
+def rows_of(vectors: Vectors, seen: SeenFeatures, also: IntArray | None = None) -> RowArray:
+    """Rows, from 1 on, of the features of all vectors, 0 where there is none.
+
+    Those of the vectors x, and of those with the numbers ``also``, get one if they have none.
+    """
     rows, missing = seen.places(vectors.ids)
     if not missing:
         return rows
     wanted = np.zeros(vectors.indptr.size - 1, dtype=np.bool_)
     wanted[vectors.first] = True
+    if also is not None:
+        wanted[also] = True
     new = np.empty(missing, dtype=np.int64)
     count = checks.ids_without_row(vectors.indptr, vectors.ids, rows, wanted, new)
     if count:
