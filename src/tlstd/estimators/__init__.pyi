@@ -2,6 +2,7 @@
 
 from tlstd.estimators.atd import ATD as ATD
 from tlstd.estimators.base import Estimator as Estimator
+from tlstd.estimators.emphatic_td import EmphaticTD as EmphaticTD
 from tlstd.estimators.gradient_td import GTD2 as GTD2
 from tlstd.estimators.gradient_td import TDC as TDC
 from tlstd.estimators.gradient_td import TDRC as TDRC
