@@ -63,8 +63,8 @@ def make(name: str, n_targets: int = 1) -> LinearEstimator:
 
 REFUSED = {
     "dense": {"TD replacing", "TD (replacing)", "TLSTD (replacing)"},
-    "off-policy": {"TrueOnlineTD", "true-online"},
-    "several targets": {"ILSTD", "iLSTD", "Handover (settled)"},
+    "off-policy": {"SwiftTD", "TrueOnlineTD", "true-online"},
+    "several targets": {"ILSTD", "iLSTD", "Handover (settled)", "SwiftTD"},
 }
 """Who does not take which kind of data. All others have to: nobody is asked."""
 

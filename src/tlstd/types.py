@@ -614,6 +614,60 @@ class Transitions:
         if self.rhos.size and self.rhos.min() < 0.0:
             raise InvalidInputError(f"rhos has the value {self.rhos.min()}: importance ratios are >= 0")
 
+    def clip_ratios(self, rho: float, trace: float | None = None, *, before: float = 1.0) -> Transitions:
+        """The same steps with importance ratios clipped in the way of V-trace, for any estimator that takes ratios.
+
+        V-trace weighs the error δ_t by min(ρ̄, ρ_t), and cuts the trace of what came before by min(c̄, ρ_{t-1}): its
+        update is min(ρ̄, ρ_t) δ_t e_t with e_t = γ_t λ min(c̄, ρ_{t-1}) e_{t-1} + x_t. Estimators here have one trace,
+        z_t = ρ_t (γ_t λ z_{t-1} + x_t), which is that for z_t = min(ρ̄, ρ_t) e_t, if the ratios become min(ρ̄, ρ_t) and
+        the trace discounts γ_t min(c̄, ρ_{t-1}) / min(ρ̄, ρ_{t-1}). These are the columns of what is returned.
+
+        With features of all states the solution is the value of the policy that takes actions in proportion to
+        min(ρ̄ μ, π), between behaviour μ and target π: clipping by ρ̄ trades bias for variance. c̄ changes nothing then,
+        as λ does not, but variance and speed.
+
+        Parameters
+        ----------
+        rho : float > 0
+            ρ̄. Infinite: not clipped.
+        trace : float in (0, rho], optional
+            c̄, ρ̄ if left out: then the trace discounts stay as they are.
+        before : float >= 0
+            ρ of the step before the first, if these steps are a later piece of a stream.
+
+        Notes
+        -----
+        What cannot be said in this way: c̄ > ρ̄ (a trace that grows faster than its ratios), and clips that depend on the
+        state. Emphatic TD takes min(c̄, ρ) for its follow-on trace. The corrections of TDC, GTD2 and TDRC are those of
+        the unclipped trace: with c̄ < ρ̄ and λ > 0 they follow no gradient.
+
+        References
+        ----------
+        Espeholt et al.: IMPALA: scalable distributed deep-RL with importance weighted actor-learner architectures.
+        ICML 2018.
+
+        Example
+        -------
+        >>> steps = Transitions(
+        ...     np.eye(3), np.ones(3), np.eye(3), discounts=np.full(3, 0.9), trace_discounts=[0.0, 0.9, 0.9],
+        ...     rhos=[4.0, 0.5, 8.0])
+        >>> clipped = steps.clip_ratios(2.0, 1.0)
+        >>> clipped.rhos, clipped.trace_discounts
+        (array([2. , 0.5, 2. ]), array([0.  , 0.45, 0.9 ]))
+        """
+        limit = rho if trace is None else trace
+        if not rho > 0.0:
+            raise InvalidInputError(f"rho is {rho}: ratios are clipped at a number above 0")
+        if not 0.0 < limit <= rho:
+            raise InvalidInputError(f"trace is {trace}: it must lie in (0, {rho:g}], below the clip of the ratios")
+        clipped = self[:]
+        clipped.rhos = np.minimum(self.rhos, rho)
+        if limit < rho and len(self):
+            past = np.concatenate([[as_ratio(before)], self.rhos[:-1]])
+            shares = np.minimum(past, limit) / np.where(past > 0.0, np.minimum(past, rho), 1.0)
+            clipped.trace_discounts = self.trace_discounts * np.where(past > 0.0, shares, 1.0)
+        return clipped
+
     @property
     def X(self) -> Matrix:
         """Features before each step, (N, d)."""

@@ -6,8 +6,20 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from tlstd.domains import ORACLES, MarkovRewardProcess, boyan_chain, garnet, garnet_off_policy, random_walk
+from tlstd.domains import (
+    ORACLES,
+    MarkovRewardProcess,
+    baird,
+    boyan_chain,
+    garnet,
+    garnet_off_policy,
+    random_walk,
+    spiral,
+)
+from tlstd.domains.baird import START
+from tlstd.domains.spiral import spiral_weights
 from tlstd.errors import InvalidParameterError
+from tlstd.estimators.td import TD
 
 
 def test_registry() -> None:
@@ -148,3 +160,47 @@ class TestGarnet:
         parameters: dict[str, Any] = {"n_states": 6, "n_actions": 2, "branching": 2, "n_features": 3, "gamma": 0.9}
         with pytest.raises(InvalidParameterError, match=message):
             garnet(rng=np.random.default_rng(0), **(parameters | changes))
+
+
+class TestBaird:
+    def test_the_literature_s_numbers(self) -> None:
+        process = baird()
+        assert_array_equal(process.X[0], [2, 0, 0, 0, 0, 0, 0, 1])
+        assert_array_equal(process.X[6], [0, 0, 0, 0, 0, 0, 1, 2])
+        assert_allclose(process.state_distribution(), np.full(7, 1 / 7))
+        assert_array_equal(process.values(), np.zeros(7))
+        steps = process.sample(1_000, np.random.default_rng(0))
+        assert set(steps.rhos) == {0.0, 7.0}
+        assert_array_equal(steps.rhos == 7.0, steps.next_rows == 6)
+
+    def test_moved_rewards_are_the_original_from_another_start(self) -> None:
+        moved, original = TD(8, step_size=0.01, lambda_=0.0), TD(8, step_size=0.01, lambda_=0.0)
+        original.start_from(START)
+        original.update_many(baird().sample(500, np.random.default_rng(0)))
+        process = baird(weights=-np.array(START))
+        moved.update_many(process.sample(500, np.random.default_rng(0)))
+        assert_allclose(process.values(), -process.X @ START)
+        assert_allclose(moved.weights + START, original.weights, rtol=1e-9)
+        assert np.abs(original.weights).max() > 20.0  # on its way to infinity
+
+    def test_refuses(self) -> None:
+        with pytest.raises(InvalidParameterError, match="eight numbers"):
+            baird(weights=[1.0])
+
+
+class TestSpiral:
+    def test_the_curve_solves_what_makes_it_diverge(self) -> None:
+        """TD's mean step of θ leads outwards from everywhere."""
+        A, _ = spiral().system(0.0)
+        for theta in np.linspace(-20.0, 60.0, 200):
+            point, tangent = spiral_weights(theta)
+            assert -tangent @ A @ point > 0.0
+
+    def test_values_and_tangent(self) -> None:
+        process = spiral(weights=[100.0, 0.0])
+        assert_allclose(process.values(), [100.0, -70.0, -30.0])
+        assert_allclose(process.solution(0.3), [100.0, 0.0], atol=1e-9)
+        point, tangent = spiral_weights(2.0)
+        assert_allclose((spiral_weights(2.0 + 1e-6)[0] - point) / 1e-6, tangent, atol=1e-3)
+        with pytest.raises(InvalidParameterError, match="two numbers"):
+            spiral(weights=[1.0])

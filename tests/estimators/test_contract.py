@@ -39,9 +39,9 @@ def test_contract(name: str, check: Callable[[Any], None]) -> None:
     check(ESTIMATORS[name])
 
 
-ONE_TARGET = {"ILSTD", "Handover (settled)"}
-ON_POLICY = {"TrueOnlineTD"}
-START_FROM = {"ATD", "ILSTD", "TD", "TD (replacing)", "TrueOnlineTD"}
+ONE_TARGET = {"ILSTD", "Handover (settled)", "SwiftTD"}
+ON_POLICY = {"SwiftTD", "TrueOnlineTD"}
+START_FROM = {"ATD", "EmphaticTD", "GTD2", "ILSTD", "TD", "TD (replacing)", "TDC", "TDRC", "TrueOnlineTD"}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -15,10 +15,11 @@ from tlstd.domains.garnet import garnet, garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.domains.random_walk import random_walk
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.estimators import td_family
 from tlstd.estimators.step_sizes import Decay, StepSize, as_schedule
 from tlstd.estimators.td import TD
+from tlstd.linalg import vectors as vectors_module
 from tlstd.linalg.batch import Batch
+from tlstd.linalg.vectors import vectors_of
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions
 
 
@@ -124,7 +125,7 @@ class TestForm:
         steps = random_transitions(np.random.default_rng(5), n_features=20, n_steps=90, **options)
         make = partial(TD, 20, step_size=0.01, lambda_=0.9, n_targets=options.get("n_targets", 1))
         whole, *others = learned_in_pieces(make, steps)
-        monkeypatch.setattr(td_family, "_CHUNK", 33)
+        monkeypatch.setattr(vectors_module, "_CHUNK", 33)
         others += learned_in_pieces(make, steps)[:1]
         assert len(others) == 3
         for model in others:
@@ -206,7 +207,7 @@ class TestVectors:
             steps = self.transitions(store, rows, next_rows)
             steps.next_store = second
             steps.store = first
-            vectors = td_family._vectors(Batch.from_transitions(steps))
+            vectors = vectors_of(Batch.from_transitions(steps))
             shared = np.shares_memory(vectors.values, first.data)
             assert shared == (is_view and first is second)
             assert vectors.values.flags.writeable
@@ -221,7 +222,7 @@ class TestVectors:
         steps = self.transitions(store, [0, 1, 2], [1, 2, 3])
         csr: Any = steps.store
         csr.data.flags.writeable = csr.indices.flags.writeable = False
-        vectors = td_family._vectors(Batch.from_transitions(steps))
+        vectors = vectors_of(Batch.from_transitions(steps))
         assert vectors.values.flags.writeable
         assert vectors.ids.flags.writeable
 

@@ -18,11 +18,13 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from tlstd.domains.baird import baird
 from tlstd.domains.base import Domain
 from tlstd.domains.boyan_chain import boyan_chain
 from tlstd.domains.garnet import garnet, garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess, OffPolicyProcess, Trajectory
 from tlstd.domains.random_walk import random_walk
+from tlstd.domains.spiral import spiral
 
 
 def _make(module: str, name: str, *arguments: Any, **parameters: Any) -> Any:
@@ -31,10 +33,12 @@ def _make(module: str, name: str, *arguments: Any, **parameters: Any) -> Any:
 
 
 ORACLES: dict[str, Callable[..., MarkovRewardProcess]] = {
+    "baird": partial(_make, "baird", "baird"),
     "boyan_chain": partial(_make, "boyan_chain", "boyan_chain"),
     "garnet": partial(_make, "garnet", "garnet"),
     "garnet_off_policy": partial(_make, "garnet", "garnet_off_policy"),
     "random_walk": partial(_make, "random_walk", "random_walk"),
+    "spiral": partial(_make, "spiral", "spiral"),
 }
 """Problems whose values and LSTD systems are known exactly, by name."""
 
@@ -52,8 +56,10 @@ __all__ = [
     "MarkovRewardProcess",
     "OffPolicyProcess",
     "Trajectory",
+    "baird",
     "boyan_chain",
     "garnet",
     "garnet_off_policy",
     "random_walk",
+    "spiral",
 ]

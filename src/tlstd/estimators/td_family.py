@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,27 +13,27 @@ from tlstd.estimators.base import guarded
 from tlstd.estimators.step_sizes import Function, StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.kernels import td as kernels
-from tlstd.kernels import transitions as checks
-from tlstd.linalg.batch import Batch, plain, row_arrays, vector_arrays
+from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.seen import RowArray, SeenFeatures
+from tlstd.linalg.vectors import Vectors, end_of_part, rows_of, vectors_of
 from tlstd.types import FloatArray, IntArray, SparseVector, Transition, Vector
-
-_CHUNK = 1 << 18
-"""Feature entries, of x and x_next together, that are translated into rows at once."""
 
 
 class TDFamily(SteppingEstimator):
     """Base of TD and its relatives: weights and one eligibility trace over the features seen.
 
     A subclass chooses the algorithm by ``_true_online`` and ``_replacing``; :mod:`tlstd.kernels.td` has the loops and
-    says in which form the weights are held.
+    says in which form the weights are held. One with a second set of weights says so in ``_sets``, and has its own
+    ``_learn_sparse``; what the loops take beside α, γ, λ and ρ comes from ``_fifth_line``.
     """
 
     _true_online = False
     _replacing = False
+    _sets = 1
 
     def __init__(self, n_features: int, *, step_size: StepSize, lambda_: float, n_targets: int) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
+        self._columns = self._sets * self.n_targets
         self._seen = SeenFeatures(self.n_features)
         self._is_special = self.n_targets > 1 or isinstance(self.step_size, Function)  # which is called once a sample
         self._is_dense: bool | None = None
@@ -41,11 +41,11 @@ class TDFamily(SteppingEstimator):
         self._W: FloatArray = np.zeros((0, self.n_targets))
         self._z: FloatArray = np.zeros(0)
         # sparse: see tlstd.kernels.td
-        self._cells: FloatArray = np.zeros(1 + self.n_targets)
+        self._cells: FloatArray = np.zeros(1 + self._columns)
         self._stamps: NDArray[np.uint8] = np.zeros(1, dtype=np.uint8)
         self._active: RowArray = np.zeros(1, dtype=np.uint32)
         self._counts: IntArray = np.array([0, 1, 0])  # active features, epoch, samples
-        self._numbers: FloatArray = np.zeros(2 + 2 * self.n_targets + (1 + kernels.EPOCHS) * (1 + self.n_targets))
+        self._numbers: FloatArray = np.zeros(2 + 2 * self._columns + (1 + kernels.EPOCHS) * (1 + self._columns))
         self._scale[0] = self._epochs[1, 0] = 1.0
 
     @property
@@ -57,7 +57,7 @@ class TDFamily(SteppingEstimator):
 
     @property
     def _table(self) -> FloatArray:
-        return self._cells.reshape(-1, 1 + self.n_targets)
+        return self._cells.reshape(-1, 1 + self._columns)
 
     @property
     def _scale(self) -> FloatArray:
@@ -65,15 +65,15 @@ class TDFamily(SteppingEstimator):
 
     @property
     def _S(self) -> FloatArray:
-        return self._numbers[2 : 2 + self.n_targets]
+        return self._numbers[2 : 2 + self._columns]
 
     @property
     def _v_old(self) -> FloatArray:
-        return self._numbers[2 + self.n_targets : 2 + 2 * self.n_targets]
+        return self._numbers[2 + self._columns : 2 + 2 * self._columns]
 
     @property
     def _epochs(self) -> FloatArray:
-        return self._numbers[2 + 2 * self.n_targets :].reshape(-1, 1 + self.n_targets)
+        return self._numbers[2 + 2 * self._columns :].reshape(-1, 1 + self._columns)
 
     @property
     @guarded
@@ -84,8 +84,8 @@ class TDFamily(SteppingEstimator):
     def _begin(self, ids: IntArray, values: FloatArray) -> None:
         seen = SeenFeatures(self.n_features)
         seen.insert(np.unique(ids))
-        table, rows = np.zeros((1 + len(seen), 1 + self.n_targets)), np.zeros(1 + len(seen))
-        table[seen.places(ids)[0], 1:] = values
+        table, rows = np.zeros((1 + len(seen), 1 + self._columns)), np.zeros(1 + len(seen))
+        table[seen.places(ids)[0], 1 : 1 + self.n_targets] = values
         self.__dict__.update(
             _seen=seen,
             _cells=table.reshape(-1),
@@ -110,18 +110,23 @@ class TDFamily(SteppingEstimator):
         learn = self._learn_dense if self._is_dense else self._learn_sparse
         start = 0
         while start < len(batch):
-            stop = self._end_of_part(batch, start)
+            stop = end_of_part(batch, start, self.n_features, as_dense=bool(self._is_dense))
             part = batch.part(start, stop)
-            steps = np.empty((4, stop - start))
+            steps = np.empty((5, stop - start))
             steps[0], steps[1], steps[3] = alphas[start:stop], part.discounts, part.rhos
             np.multiply(part.trace_discounts, self.lambda_, out=steps[2])
+            steps[4] = self._fifth_line(part, alphas[start:stop])
             # C-ordered and writable, so that the loops compile once
             learn(part, steps, np.array(part.rewards), values[start:stop])
             start = stop
 
+    def _fifth_line(self, part: Batch, alphas: FloatArray) -> FloatArray | float:
+        """The emphasis of each step of a part that is about to be learned from."""
+        return 1.0
+
     def _start(self, first: Batch) -> None:
         """Choose dense or sparse storage by the first sample's features, as all estimators do."""
-        if self._replacing or not first.is_dense(self.n_features):
+        if self._replacing or self._sets > 1 or not first.is_dense(self.n_features):
             self._is_dense = False
             return
         W, seen = np.zeros((self.n_features, self.n_targets), order="F"), SeenFeatures(self.n_features)
@@ -134,14 +139,6 @@ class TDFamily(SteppingEstimator):
         }
         self.__dict__.update(rows, _W=W, _z=np.zeros(self.n_features), _seen=seen, _is_dense=True)
 
-    def _end_of_part(self, batch: Batch, start: int) -> int:
-        """Up to where to hand transitions to the loops at once, so that copies of their features stay small."""
-        if len(batch) == 1:
-            return 1
-        if self._is_dense or not (isinstance(batch.x, tuple) and isinstance(batch.x_next, tuple)):
-            return min(len(batch), start + max(1, _CHUNK // (2 * self.n_features)))
-        return int(checks.steps_within(batch.x[0], batch.rows, batch.x_next[0], batch.next_rows, start, _CHUNK))
-
     def _learn_dense(self, batch: Batch, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
         X, X_next, rows, next_rows = batch.x, batch.x_next, np.array(batch.rows), np.array(batch.next_rows)
         if isinstance(X, tuple) or isinstance(X_next, tuple) or not (X.flags.writeable and X_next.flags.writeable):
@@ -153,7 +150,7 @@ class TDFamily(SteppingEstimator):
         )
 
     def _learn_sparse(self, batch: Batch, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
-        vectors = _vectors(batch)
+        vectors = vectors_of(batch)
         in_rows = (vectors.indptr, self._rows(vectors), vectors.values, vectors.first, vectors.second)
         lazy = (self._cells, self._stamps, self._active, self._counts, self._numbers)
         if self.n_targets == 1:
@@ -198,23 +195,10 @@ class TDFamily(SteppingEstimator):
             self._true_online,
         )
 
-    def _rows(self, vectors: Vectors) -> RowArray:
-        """Rows of the features of all vectors; those of the vectors x that have none get one."""
-        rows, missing = self._seen.places(vectors.ids)
-        if not missing:
-            return rows
-        wanted = np.zeros(vectors.indptr.size - 1, dtype=np.bool_)
-        wanted[vectors.first] = True
-        new = np.empty(missing, dtype=np.int64)
-        count = checks.ids_without_row(vectors.indptr, vectors.ids, rows, wanted, new)
-        if count:
-            fresh = SeenFeatures(self.n_features)  # each of them once, in much less time than by np.unique
-            fresh.insert(new[:count])
-            new = np.sort(fresh.ids)
-            self._seen.reserve(new.size)
-            self._seen.insert(new)
-            self._grow()
-            rows, _ = self._seen.places(vectors.ids)
+    def _rows(self, vectors: Vectors, also: IntArray | None = None) -> RowArray:
+        """Rows of the features of all vectors; those of the vectors x (and ``also`` others) that have none get one."""
+        rows = rows_of(vectors, self._seen, also)
+        self._grow()
         return rows
 
     def _grow(self) -> None:
@@ -223,7 +207,7 @@ class TDFamily(SteppingEstimator):
         if needed > capacity:
             more = max(needed, min(capacity * 3 // 2, 1 + self.n_features)) - capacity
             self.__dict__.update(
-                _cells=np.concatenate([self._cells, np.zeros(more * (1 + self.n_targets))]),
+                _cells=np.concatenate([self._cells, np.zeros(more * (1 + self._columns))]),
                 _stamps=np.concatenate([self._stamps, np.zeros(more, dtype=np.uint8)]),
                 _active=np.concatenate([self._active, np.zeros(more, dtype=np.uint32)]),
             )
@@ -241,7 +225,8 @@ class TDFamily(SteppingEstimator):
 
     @classmethod
     def _check_sizes(cls, parameters: Mapping[str, Any], saved: Saved) -> None:
-        if saved.shape("S") != (parameters.get("n_targets"),):
+        n_targets = parameters.get("n_targets")
+        if not isinstance(n_targets, int) or saved.shape("S") != (cls._sets * n_targets,):
             raise saved.error("S", "does not have n_targets entries")
 
     def _state(self) -> State:
@@ -268,10 +253,11 @@ class TDFamily(SteppingEstimator):
     def _restore(self, saved: Saved) -> None:
         self._seen.restore(saved.part("seen"))
         self._counts[2] = self._n_updates
-        n, m = len(self._seen), self.n_targets
+        n, m = len(self._seen), self._columns
         storage = saved.word("storage", ("none", "sparse", "dense"))
         dense = storage == "dense"
-        if (storage == "none") != (self.n_updates == 0) or (dense and (self._replacing or n != self.n_features)):
+        never = self._replacing or self._sets > 1 or n != self.n_features
+        if (storage == "none") != (self.n_updates == 0) or (dense and never):
             raise saved.error("storage", f"is {storage} after {self.n_updates} updates with {n} features seen")
         self._is_dense = None if storage == "none" else dense
         self._S[:], self._v_old[:] = saved.floats("S", m), saved.floats("v_old", m)
@@ -306,17 +292,17 @@ class TDFamily(SteppingEstimator):
         ids = self._seen.ids.copy()
         if self._is_dense:
             return ids, self._W.copy()
-        return ids, self._weights(slice(1, 1 + len(self._seen)))
+        return ids, self._weights(slice(1, 1 + len(self._seen)))[:, : self.n_targets]
 
     def _weights(self, rows: slice | RowArray) -> FloatArray:
-        """W = U + y (C + D S) in some rows of sparse storage."""
+        """W = U + y (C + D S), with all its columns, in some rows of sparse storage."""
         y, U, epochs = self._table[rows, :1], self._table[rows, 1:], self._epochs[self._stamps[rows]]
         weights: FloatArray = U + y * (epochs[:, 1:] + epochs[:, :1] * self._S)
         return weights
 
     def _value(self, x: SparseVector) -> Any:
         own = self.__dict__
-        if own["_is_dense"] or own["n_targets"] != 1:
+        if own["_is_dense"] or own["_columns"] != 1:
             return None
         index, hashed = own["_seen"].table
         return kernels.value(x.indices, x.values, index, hashed, own["_cells"], own["_stamps"], own["_numbers"])
@@ -327,41 +313,5 @@ class TDFamily(SteppingEstimator):
         if self._is_dense:
             result: FloatArray = values @ self._W[indices]
         else:
-            result = values[rows > 0] @ self._weights(rows[rows > 0])
+            result = values[rows > 0] @ self._weights(rows[rows > 0])[:, : self.n_targets]
         return result
-
-
-class Vectors(NamedTuple):
-    """Sparse vectors, and which of them are x_t (``first``) and x_{t+1} (``second``) at each step."""
-
-    indptr: IntArray
-    ids: IntArray
-    values: FloatArray
-    first: IntArray
-    second: IntArray
-
-
-def _vectors(batch: Batch) -> Vectors:
-    """The vectors of a batch. Ids and values of a recorded trajectory are views; all arrays are writable."""
-    x, rows, x_next, next_rows = batch.sparse()
-    if rows.size == 1:
-        (x_ids, x_values), (next_ids, next_values) = row_arrays(x, rows[0]), row_arrays(x_next, next_rows[0])
-        indptr = np.array([0, x_ids.size, x_ids.size + next_ids.size])
-        ids, values = np.concatenate((x_ids, next_ids)), np.concatenate((x_values, next_values))
-        return Vectors(indptr, ids, values, np.array([0]), np.array([1]))
-    if batch.one_store:
-        low, high = min(rows.min(), next_rows.min()), max(rows.max(), next_rows.max()) + 1
-        if high - low <= 2 * rows.size:
-            first, second = rows - low, next_rows - low
-            used = np.zeros(high - low, dtype=np.bool_)
-            used[first] = used[second] = True
-            if used.all():  # what lies between rows in use has not been checked
-                start, stop = x[0][low], x[0][high]
-                indptr = x[0][low : high + 1] - start
-                return Vectors(indptr, plain(x[1][start:stop]), plain(x[2][start:stop]), first, second)
-    n = rows.size
-    size = int(checks.entries(x[0], rows) + checks.entries(x_next[0], next_rows))
-    indptr, ids, values = np.zeros(2 * n + 1, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size)
-    checks.copy_picked(*x, rows, indptr, ids, values, 0)
-    checks.copy_picked(*x_next, next_rows, indptr, ids, values, n)
-    return Vectors(indptr, ids, values, np.arange(n), np.arange(n, 2 * n))

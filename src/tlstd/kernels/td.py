@@ -1,12 +1,24 @@
-"""TD(λ) and true-online TD(λ): one loop for sparse features, one for dense features, and the rows of features.
+"""TD(λ) and its relatives: a loop for sparse features, one for dense ones, one for gradient TD, and rows of features.
 
 Both algorithms move a trace and the weights along it, z ← g z + s x and w ← w + δ z - c x, with g = ρ γ_t λ and
 
-    TD            s = ρ               δ = α (r + γ_{t+1} v' - v)       c = 0
+    TD            s = ρ M             δ = α (r + γ_{t+1} v' - v)       c = 0
     true-online   s = α (1 - g z·x)   δ = r + γ_{t+1} v' - v_old       c = α (v - v_old)      v_old ← v'
 
 where v = w·x and v' = w·x'. (Replacing traces: z = s x where x is not zero.) ``steps`` has one line each of α_t,
-γ_{t+1}, γ_t λ and ρ_t; rewards are (N, m) for m targets, which share the trace.
+γ_{t+1}, γ_t λ, ρ_t and the emphasis M_t, which is 1 for TD; rewards are (N, m) for m targets, which share the trace.
+
+Gradient TD has a second set of weights H, which move along the same trace, z ← ρ (γ_t λ z + x), with a step size β of
+their own (the fifth line of ``steps``, in place of M) and a regularisation κ. With δ = r + γ_{t+1} v' - v, all from
+before the step,
+
+    GTD2          w ← w + α ((h·x) x - γ_{t+1} (1-λ) (z·h) x')
+    TDC, TDRC     w ← w + α (δ z - γ_{t+1} (1-λ) (z·h) x')
+    all           h ← h + β (δ z - (h·x) x - κ h)
+
+W and H are one table of 2 m columns, and h is kept as σ times its columns, so that -β κ h changes one number. z·h would
+be a sum over the trace; it follows from three numbers that are known, s = z·h itself, q = z·z and z·x: ``more`` is σ, q
+and the m numbers s.
 
 **Lazy sums.** The decay is one factor for all entries of a trace, and a step moves the weights by one multiple of it.
 So the sparse loop keeps z = P y and W = U + y Sᵀ: a decay changes the number P, a step the m numbers S, and only the
@@ -29,7 +41,7 @@ the entries at ``indptr[i]:indptr[i+1]`` of ``rows`` and ``vals``. Row 0 is that
 other in 1-D. ``stamps`` has the epoch of each row, 0 for those that are not on the trace; ``active`` begins with the
 rows on it. ``counts`` is how many these are, the present epoch, and the number of samples learned from. ``numbers``
 are the few others, see :func:`parts`: P and a bound of abs(y), S, v_old, and ``epochs``, whose row k is D_k and the m
-numbers C_k. ``width`` is m + 1.
+numbers C_k. ``width`` is m + 1, or 2 m + 1.
 
 Rows are given to feature ids by a table of all ids or by hashing. ``slots`` is an open-addressing table, its size twice
 a power of 2: id and row of slot i at 2i and 2i + 1, the row 0 where a slot is free.
@@ -247,13 +259,13 @@ def move(rows, vals, start, stop, table, share, replacing, S, correction, larges
 
 
 @inlined
-def value_after(rows, vals, start, stop, table, stamps, epochs, S, values, t, width):
+def value_after(rows, vals, start, stop, table, stamps, epochs, S, values, t, m, width):
     """w·x' as it is after the step, into row ``t`` of ``values``."""
-    for c in range(width - 1):
+    for c in range(m):
         values[t, c] = 0.0
     for e in range(start, stop):
         at, k = width * rows[e], width * stamps[rows[e]]
-        for c in range(width - 1):
+        for c in range(m):
             w = table[at + 1 + c] + table[at] * (epochs[k + 1 + c] + epochs[k] * S[c])
             values[t, c] += vals[e] * w
 
@@ -289,7 +301,7 @@ def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m, wid
             n_active = value_of_next(rows, vals, i, j, table, stamps, active, n_active, epochs, epoch, S, v_next, width)
 
         # z ← g z + s x, with w as it is
-        share = alpha * (1.0 - P * overlap) if true_online else rho
+        share = alpha * (1.0 - P * overlap) if true_online else rho * steps[4, t]
         if abs(share) * size > 8.0 * P * largest and not fresh:
             n_active, epoch, largest = next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, width)
             n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, width)
@@ -305,7 +317,7 @@ def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m, wid
             S[c] += (delta if true_online else alpha * delta) * P
 
         if values.size:
-            value_after(rows, vals, i, j, table, stamps, epochs, S, values, t, width)
+            value_after(rows, vals, i, j, table, stamps, epochs, S, values, t, m, width)
     counts[0], counts[1], scale[0], scale[1] = n_active, epoch, P, largest
     counts[2] += first.size
 
@@ -321,6 +333,25 @@ def learn_many(vectors, steps, rewards, lazy, replacing, true_online, values):
     """As :func:`learn`, with any number of targets. O(nnz m) each."""
     m = rewards.shape[1]
     _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m, m + 1)
+
+
+@inlined
+def rows_of_one(x_ids, x_vals, next_ids, next_vals, index, hashed, bound, decay, rho, rows, vals):
+    """Write rows and values of one transition's two vectors, one after the other.
+
+    Returns a bound of the trace's length after it, or NaN if a feature of x has no row yet.
+    """
+    n, total = x_ids.size, 0.0
+    for e in range(n):
+        rows[e] = row_of(index, hashed, x_ids[e])
+        if rows[e] == 0:
+            total = np.nan
+        vals[e] = x_vals[e]
+        total += x_vals[e] * x_vals[e]
+    for e in range(next_ids.size):
+        rows[n + e] = row_of(index, hashed, next_ids[e])
+        vals[n + e] = next_vals[e]
+    return rho * (decay * bound + np.sqrt(total))  # as in kernels.transitions.follow_lengths
 
 
 @kernel
@@ -351,24 +382,17 @@ def learn_one(
     Returns False, with nothing changed, if a feature of x has no row yet, or if the trace could become longer than
     ``bound``, which otherwise follows it, may ever be: then the sample has to go another way, where errors are raised.
     """
-    n, total = x_ids.size, 0.0
+    n = x_ids.size
     rows, vals = np.empty(n + next_ids.size, dtype=np.uint32), np.empty(n + next_ids.size)
-    for e in range(n):
-        rows[e] = row_of(index, hashed, x_ids[e])
-        if rows[e] == 0:
-            return False
-        vals[e] = x_vals[e]
-        total += x_vals[e] * x_vals[e]
-    decay = trace_discount * lambda_
-    longest = rho * (decay * bound[0] + np.sqrt(total))  # as in kernels.transitions.follow_lengths
+    longest = rows_of_one(
+        x_ids, x_vals, next_ids, next_vals, index, hashed, bound[0], trace_discount * lambda_, rho, rows, vals
+    )
     if not longest <= _LONGEST:
         return False
-    for e in range(next_ids.size):
-        rows[n + e] = row_of(index, hashed, next_ids[e])
-        vals[n + e] = next_vals[e]
-    where, step = np.array([0, n, n + next_ids.size, 0, 1]), np.array([alpha, discount, decay, rho, reward])
+    where = np.array([0, n, n + next_ids.size, 0, 1])
+    step = np.array([alpha, discount, trace_discount * lambda_, rho, 1.0, reward])
     vectors, lazy = (where[:3], rows, vals, where[3:4], where[4:]), (table, stamps, active, counts, numbers)
-    steps, rewards = step[:4].reshape((4, 1)), step[4:].reshape((1, 1))
+    steps, rewards = step[:5].reshape((5, 1)), step[5:].reshape((1, 1))
     learn(vectors, steps, rewards, lazy, replacing, true_online, rewards[:0])
     bound[0] = longest
     return True
@@ -389,6 +413,159 @@ def value(ids, vals, index, hashed, table, stamps, numbers):
     return np.dot(known[:n], w[:n])
 
 
+# --- gradient TD ------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def rescale(table, epochs, S, more, m, width):
+    """Multiply the columns of h by σ, in place, and begin again with σ = 1. O(d m), once in many steps."""
+    for at in range(0, table.size, width):
+        for c in range(1 + m, width):
+            table[at + c] *= more[0]
+    for k in range(0, epochs.size, width):
+        for c in range(1 + m, width):
+            epochs[k + c] *= more[0]
+    for c in range(m, width - 1):
+        S[c] *= more[0]
+    more[0] = 1.0
+
+
+@inlined
+def _learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, values, m, width):
+    """As :func:`learn_gradient`, with m targets."""
+    indptr, rows, vals, first, next_ = vectors
+    table, stamps, active, counts, numbers = lazy
+    scale, S, _, epochs = parts(numbers, 2 * m)
+    n_active, epoch, P, largest = counts[0], counts[1], scale[0], scale[1]
+    v, v_next, correction = np.zeros((3, 2 * m))
+    caught_up = -1
+    for t in range(first.size):
+        alpha, discount, decay, rho, beta = steps[0, t], steps[1, t], steps[2, t], steps[3, t], steps[4, t]
+        start, stop, i, j = indptr[first[t]], indptr[first[t] + 1], indptr[next_[t]], indptr[next_[t] + 1]
+        P *= rho * decay
+        fresh = not 1.0 / 64.0 <= P <= 64.0
+        if fresh:
+            n_active, epoch, largest = next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, width)
+            P, caught_up = 1.0, -1
+            if decay * rho == 0.0:
+                more[1:] = 0.0
+
+        # v = w·x and h·x, then v' = w·x'
+        if caught_up != first[t]:
+            n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, width)
+        overlap, size = value_of_x(rows, vals, start, stop, table, S, v, width)
+        v_next[:] = 0.0
+        caught_up = -1
+        if discount != 0.0:
+            caught_up = next_[t]
+            n_active = value_of_next(rows, vals, i, j, table, stamps, active, n_active, epochs, epoch, S, v_next, width)
+        if rho * size > 8.0 * P * largest and not fresh:
+            n_active, epoch, largest = next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, width)
+            n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, width)
+            overlap *= P
+            P, caught_up = 1.0, -1
+
+        # z·z, z·x, and by them z·h before and after the step
+        square = 0.0
+        for e in range(start, stop):
+            square += vals[e] * vals[e]
+        decayed = P * overlap
+        more[1] = (rho * decay) ** 2 * more[1] + 2.0 * rho * decayed + rho * rho * square
+        along = decayed + rho * square
+        sigma = more[0]
+        more[0] *= 1.0 - beta * kappa
+        if not 1e-60 <= abs(more[0]) <= 1e60:
+            rescale(table, epochs, S, more, m, width)
+        for c in range(m):
+            hx = sigma * v[m + c]
+            delta = rewards[t, c] + discount * v_next[c] - v[c]
+            s = rho * (decay * more[2 + c] + hx)
+            v_next[c] = alpha * discount * (1.0 - lambda_) * s
+            correction[c] = -alpha * hx if second else 0.0
+            correction[m + c] = beta * hx / more[0]
+            v[c], v[m + c] = 0.0 if second else alpha * delta * P, beta * delta * P / more[0]
+            more[2 + c] = (1.0 - beta * kappa) * s + beta * (delta * more[1] - hx * along)
+
+        # z ← ρ (γ_t λ z + x) with w and h as they are, then w and h along z, x and x'
+        largest = move(rows, vals, start, stop, table, rho / P, False, S, correction, largest, width)
+        for c in range(2 * m):
+            S[c] += v[c]
+        if discount != 0.0 and lambda_ != 1.0:
+            for e in range(i, j):
+                for c in range(m):
+                    table[width * rows[e] + 1 + c] -= v_next[c] * vals[e]
+        if values.size:
+            value_after(rows, vals, i, j, table, stamps, epochs, S, values, t, m, width)
+    counts[0], counts[1], scale[0], scale[1] = n_active, epoch, P, largest
+    counts[2] += first.size
+
+
+@kernel
+def learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, values):
+    """Learn from sparse transitions with one target by TDC, or GTD2 if ``second``, in place. O(nnz) each, as TD.
+
+    All features of x' have a row, unless γ_{t+1} is 0.
+    """
+    _learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, values, 1, 3)
+
+
+@kernel
+def learn_gradient_many(vectors, steps, rewards, lazy, more, lambda_, kappa, second, values):
+    """As :func:`learn_gradient`, with any number of targets. O(nnz m) each."""
+    m = rewards.shape[1]
+    _learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, values, m, 2 * m + 1)
+
+
+@kernel
+def learn_gradient_one(
+    x_ids,
+    x_vals,
+    next_ids,
+    next_vals,
+    index,
+    table,
+    stamps,
+    active,
+    counts,
+    numbers,
+    bound,
+    hashed,
+    reward,
+    step,
+    lambda_,
+    more,
+    kappa,
+    second,
+):
+    """As :func:`learn_one` for :func:`learn_gradient`; ``step`` is (α, γ_{t+1}, γ_t λ, ρ, β)."""
+    n = x_ids.size
+    rows, vals = np.empty(n + next_ids.size, dtype=np.uint32), np.empty(n + next_ids.size)
+    longest = rows_of_one(x_ids, x_vals, next_ids, next_vals, index, hashed, bound[0], step[2], step[3], rows, vals)
+    known = longest <= _LONGEST
+    for e in range(n, rows.size):
+        known &= rows[e] != 0
+    if not known:
+        return False
+    where, steps, rewards = np.array([0, n, rows.size, 0, 1]), np.empty((5, 1)), np.full((1, 1), reward)
+    for c in range(5):
+        steps[c, 0] = step[c]
+    vectors, lazy = (where[:3], rows, vals, where[3:4], where[4:]), (table, stamps, active, counts, numbers)
+    learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, rewards[:0])
+    bound[0] = longest
+    return True
+
+
+@kernel
+def follow_on(discounts, rhos, interests, F, rho, out):
+    """Write F_t = ρ_{t-1} γ_t F_{t-1} + i_t of each step to line 0 of ``out``, from column 1 on, and ρ_t to line 1."""
+    out[0, 0], out[1, 0] = F, rho
+    for t in range(discounts.size):
+        factor = rho * discounts[t]
+        F = interests[t] + (factor * F if factor != 0.0 else 0.0)
+        rho = rhos[t]
+        out[0, t + 1], out[1, t + 1] = F, rho
+
+
 # --- dense features ---------------------------------------------------------------------------------------------------
 
 
@@ -399,7 +576,7 @@ def learn_dense(X, picked, X_next, next_picked, steps, rewards, Wt, z, v_old, co
         x, x_next = X[picked[t]], X_next[next_picked[t]]
         alpha, discount, decay, rho = steps[0, t], steps[1, t], steps[2, t], steps[3, t]
         g = rho * decay
-        share = rho
+        share = rho * steps[4, t]
         if true_online:
             share = alpha * (1.0 - decay * np.dot(z, x)) if decay != 0.0 else alpha
         for j in range(x.size):

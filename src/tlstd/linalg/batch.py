@@ -119,13 +119,17 @@ class Batch:
         ``lengths`` are those of the vectors x, if they are known.
         """
         decays = self.trace_discounts * lambda_
-        if lengths is None:
-            lengths = np.empty(len(self))
-            if isinstance(self.x, tuple):
-                checks.sparse_lengths(self.x[0], self.x[2], self.rows, lengths)
-            else:
-                checks.dense_lengths(self.x, self.rows, lengths)
+        lengths = self.lengths() if lengths is None else lengths
         return checks.follow_lengths(lengths, decays, self.rhos, bound, limit)  # type: ignore[no-any-return]
+
+    def lengths(self) -> FloatArray:
+        """Lengths of the vectors x."""
+        lengths = np.empty(len(self))
+        if isinstance(self.x, tuple):
+            checks.sparse_lengths(self.x[0], self.x[2], self.rows, lengths)
+        else:
+            checks.dense_lengths(self.x, self.rows, lengths)
+        return lengths
 
     def is_dense(self, n_features: int) -> bool:
         """Whether the first x has so many non-zeros that vectors are better kept as dense rows."""

@@ -1,0 +1,75 @@
+"""The process of Tsitsiklis and Van Roy's spiral: on a curved set of value functions TD diverges on-policy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tlstd.domains.mdp import MarkovRewardProcess
+from tlstd.errors import InvalidParameterError
+from tlstd.types import FloatArray
+from tlstd.validation import as_real
+
+START = (100.0, 0.0)
+"""Weights of the spiral's point θ = 0."""
+
+_A = (100.0, -70.0, -30.0)
+_B = (23.094, -98.15, 75.056)
+_TURN, _GROWTH = 0.866, 0.05
+
+
+def spiral(*, gamma: float = 0.9, weights: ArrayLike | None = None) -> MarkovRewardProcess:
+    """Three states in a ring; a step stays or goes to the one before, with probability ½ each.
+
+    The counterexample has one parameter θ and *non-linear* values V_θ = e^{0.05 θ} (a cos 0.866θ - b sin 0.866θ): a
+    spiral in the plane of a and b. There TD's θ grows without bound, on-policy, although V → 0 is reached at the
+    spiral's centre. Estimators here are linear. Their two features, a/100 and b/100, span the same plane, so all
+    values of the spiral are within reach, and TD does not diverge: what diverges is the curve, not the samples.
+    :func:`spiral_weights` has the curve and its tangent in these features.
+
+    Rewards are 0. With ``weights`` they are such that the values are X·weights and TD errors are those of the
+    original at ``w - weights``, as for :func:`~tlstd.domains.baird.baird`.
+
+    Parameters
+    ----------
+    gamma : float in [0, 1)
+    weights : (2,), optional
+
+    Returns
+    -------
+    MarkovRewardProcess
+
+    References
+    ----------
+    J. N. Tsitsiklis, B. Van Roy, "An analysis of temporal-difference learning with function approximation", IEEE
+    Transactions on Automatic Control 42, 1997; numbers as in H. R. Maei et al., "Convergent temporal-difference
+    learning with arbitrary smooth function approximation", NIPS 2009.
+
+    Example
+    -------
+    >>> A, _ = spiral().system(0.0)
+    >>> bool(np.linalg.eigvalsh(A + A.T).min() > 0.0)  # linear TD is stable
+    True
+    >>> point, tangent = spiral_weights(0.0)
+    >>> bool(-tangent @ A @ point > 0.0)  # TD's mean step of θ: outwards
+    True
+    """
+    P = 0.5 * (np.eye(3) + np.roll(np.eye(3), -1, axis=1))
+    X = np.column_stack([_A, _B]) / 100.0
+    values = np.zeros(3)
+    if weights is not None:
+        given = as_real(weights, "weights", InvalidParameterError)
+        if given.shape != (2,):
+            raise InvalidParameterError(f"weights has shape {given.shape}: pass two numbers")
+        values = X @ given
+    rewards = values[:, None] - gamma * values[None, :]
+    return MarkovRewardProcess(P, rewards, X, gamma=gamma, name="the spiral's ring")
+
+
+def spiral_weights(theta: float) -> tuple[FloatArray, FloatArray]:
+    """The weights w(θ) of a point of the spiral, and dw/dθ."""
+    cosine, sine = np.cos(_TURN * theta), np.sin(_TURN * theta)
+    size = 100.0 * np.exp(_GROWTH * theta)
+    point: FloatArray = size * np.array([cosine, -sine])
+    tangent: FloatArray = _GROWTH * point + size * _TURN * np.array([-sine, -cosine])
+    return point, tangent
