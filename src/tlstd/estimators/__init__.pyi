@@ -6,7 +6,9 @@ from tlstd.estimators.handover import Handover as Handover
 from tlstd.estimators.ilstd import ILSTD as ILSTD
 from tlstd.estimators.krylov_lstd import KrylovLSTD as KrylovLSTD
 from tlstd.estimators.lstd import LSTD as LSTD
+from tlstd.estimators.projected_lstd import ProjectedLSTD as ProjectedLSTD
 from tlstd.estimators.replay import Replay as Replay
+from tlstd.estimators.sketched_lstd import SketchedLSTD as SketchedLSTD
 from tlstd.estimators.step_sizes import Decay as Decay
 from tlstd.estimators.td import TD as TD
 from tlstd.estimators.tlstd import TLSTD as TLSTD
