@@ -41,7 +41,7 @@ def test_contract(name: str, check: Callable[[Any], None]) -> None:
 
 ONE_TARGET = {"ILSTD", "Handover (settled)"}
 ON_POLICY = {"TrueOnlineTD"}
-START_FROM = {"ATD", "ILSTD", "TD", "TD (replacing)", "TrueOnlineTD"}
+START_FROM = {"ATD", "ForgetfulLSTD", "ILSTD", "LinearDyna", "TD", "TD (replacing)", "TrueOnlineTD"}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

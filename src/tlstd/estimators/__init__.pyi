@@ -2,9 +2,11 @@
 
 from tlstd.estimators.atd import ATD as ATD
 from tlstd.estimators.base import Estimator as Estimator
+from tlstd.estimators.forgetful_lstd import ForgetfulLSTD as ForgetfulLSTD
 from tlstd.estimators.handover import Handover as Handover
 from tlstd.estimators.ilstd import ILSTD as ILSTD
 from tlstd.estimators.krylov_lstd import KrylovLSTD as KrylovLSTD
+from tlstd.estimators.linear_dyna import LinearDyna as LinearDyna
 from tlstd.estimators.lstd import LSTD as LSTD
 from tlstd.estimators.projected_lstd import ProjectedLSTD as ProjectedLSTD
 from tlstd.estimators.replay import Replay as Replay
