@@ -6,8 +6,10 @@ from tlstd.estimators.forgetful_lstd import ForgetfulLSTD as ForgetfulLSTD
 from tlstd.estimators.handover import Handover as Handover
 from tlstd.estimators.ilstd import ILSTD as ILSTD
 from tlstd.estimators.krylov_lstd import KrylovLSTD as KrylovLSTD
+from tlstd.estimators.lars_td import LARSTD as LARSTD
 from tlstd.estimators.linear_dyna import LinearDyna as LinearDyna
 from tlstd.estimators.lstd import LSTD as LSTD
+from tlstd.estimators.lstd_sa import LSTDSA as LSTDSA
 from tlstd.estimators.projected_lstd import ProjectedLSTD as ProjectedLSTD
 from tlstd.estimators.replay import Replay as Replay
 from tlstd.estimators.sketched_lstd import SketchedLSTD as SketchedLSTD
