@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tlstd import LSTD, TD, TLSTD, InvalidInputError, KrylovLSTD, Transitions, load, merge
+from tlstd import (
+    LSTD,
+    TD,
+    TLSTD,
+    InvalidInputError,
+    KrylovLSTD,
+    ProjectedLSTD,
+    SketchedLSTD,
+    Transitions,
+    load,
+    merge,
+)
 from tlstd.estimators.base import Factory, LinearEstimator
 
 N = 12
@@ -22,6 +33,8 @@ EXACT: dict[str, Factory] = {
     "TLSTD, projected": lambda n, **o: TLSTD(n, n, lambda_=0.7, reads="projected", buffer_size=16, **o),
     "TLSTD, replacing": lambda n, **o: TLSTD(n, n, lambda_=0.7, trace="replacing", **o),
     "KrylovLSTD": lambda n, **o: KrylovLSTD(n, lambda_=0.7, dimension=N, **o),
+    "ProjectedLSTD": lambda n, **o: ProjectedLSTD(n, 5, lambda_=0.7, **o),
+    "SketchedLSTD": lambda n, **o: SketchedLSTD(n, 5, lambda_=0.7, **o),
     "KrylovLSTD, ridge": lambda n, **o: KrylovLSTD(n, lambda_=0.7, ridge=0.1, dimension=N, **o),
 }
 

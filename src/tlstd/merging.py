@@ -20,8 +20,10 @@ def merge(models: Iterable[Model]) -> Model:
     For samples that were learned from in parts, on several machines for example. A trace does not pass from one model
     to the next: cut the parts where episodes end. The new model can learn on; its trace is that of the last one.
 
-    - :class:`~tlstd.LSTD`: A and b add; the model of all samples, but for rounding.
-    - :class:`~tlstd.KrylovLSTD` that keeps all samples: one behind the other; the model of all samples.
+    - :class:`~tlstd.LSTD`, :class:`~tlstd.ProjectedLSTD` and :class:`~tlstd.SketchedLSTD`: A and b add; the model of
+      all samples, but for rounding.
+    - :class:`~tlstd.KrylovLSTD` that keeps all samples, :class:`~tlstd.LARSTD` and :class:`~tlstd.LSTDSA`: one behind
+      the other; the model of all samples.
     - :class:`~tlstd.TLSTD`: the factors are joined and cut back to the rank. What each model has cut off before is
       gone, so the result depends a little on the parts and their order (``docs/clusters.md`` has how much).
 

@@ -41,7 +41,10 @@ def test_contract(name: str, check: Callable[[Any], None]) -> None:
 
 ONE_TARGET = {"ILSTD", "Handover (settled)", "SwiftTD"}
 ON_POLICY = {"SwiftTD", "TrueOnlineTD"}
-START_FROM = {"ATD", "EmphaticTD", "GTD2", "ILSTD", "TD", "TD (replacing)", "TDC", "TDRC", "TrueOnlineTD"}
+START_FROM = {
+    *("ATD", "EmphaticTD", "ForgetfulLSTD", "GTD2", "ILSTD", "LinearDyna", "TD", "TD (replacing)", "TDC", "TDRC"),
+    "TrueOnlineTD",
+}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

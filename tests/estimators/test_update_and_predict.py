@@ -22,7 +22,8 @@ from tlstd.estimators.registry import ESTIMATORS
 from tlstd.types import FloatArray
 
 LOOPS: dict[str, Factory] = {
-    **{name: ESTIMATORS[name] for name in ("ILSTD", "LSTD (recursive)", "TD", "TD (replacing)", "TrueOnlineTD")},
+    **{name: ESTIMATORS[name] for name in ("ForgetfulLSTD", "ILSTD", "LSTD (recursive)", "LinearDyna")},
+    **{name: ESTIMATORS[name] for name in ("TD", "TD (replacing)", "TrueOnlineTD")},
     "KrylovLSTD (stream)": ESTIMATORS["KrylovLSTD (stream)"],
     "KrylovLSTD (stream, auto)": lambda n: KrylovLSTD(n, lambda_=0.7, reads="stream"),
     "TLSTD (projected)": lambda n: TLSTD(n, 10, lambda_=0.7, buffer_size=1_000, reads="projected"),
@@ -40,9 +41,13 @@ SOLUTIONS = {
     "ATD": "an SVD of the core, of each step",
     "KrylovLSTD": "passes over all samples",
     "KrylovLSTD (max_samples)": "passes over the samples kept",
+    "LARSTD": "a path over all samples",
     "LSTD": "an SVD",
     "LSTD (ridge)": "an LU decomposition",
+    "LSTDSA": "passes over all samples",
+    "ProjectedLSTD": "an SVD of the projected system",
     "Replay": "all passes but the first, over all samples",
+    "SketchedLSTD": "an SVD of the sketched system",
     "TLSTD": "an SVD of the core",
     "TLSTD (full rank)": "an SVD of the core",
     "TLSTD (replacing)": "an SVD of the core",

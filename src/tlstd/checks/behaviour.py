@@ -147,9 +147,10 @@ def check_trace_is_forgotten(factory: Factory) -> None:
     for trace_discount in (0.0, 1.0):
         for start in (0, 1):
             model = factory(N_FEATURES)
-            x = np.eye(N_FEATURES)[start]
-            # a step that teaches nothing (no reward, x to itself undiscounted) but leaves x on the trace
-            model.update(Transition(x, 0.0, x, discount=1.0, trace_discount=0.0))
+            # two steps in either order, which teach the same (no reward, x to itself undiscounted: nothing, or a model
+            # of what follows on x), of which the last leaves its x on the trace
+            for x in np.eye(N_FEATURES)[[1 - start, start]]:
+                model.update(Transition(x, 0.0, x, discount=1.0, trace_discount=0.0))
             for i, t in enumerate(stream(30)):
                 decay = trace_discount if i == 0 else t.trace_discount
                 model.update(Transition(t.x, t.reward, t.x_next, discount=t.discount, trace_discount=decay, rho=t.rho))

@@ -145,6 +145,14 @@ class Batch:
         x, rows, x_next, next_rows = self.sparse()
         return np.concatenate([entries(x, rows), entries(x_next, next_rows[self.discounts != 0.0])])
 
+    def ids_in_order(self) -> IntArray:
+        """The same step by step, so that rows for new features do not depend on how a stream is cut."""
+        x, rows, x_next, next_rows = self.sparse()
+        counts = x[0][rows + 1] - x[0][rows], (x_next[0][next_rows + 1] - x_next[0][next_rows]) * (self.discounts != 0)
+        steps = np.concatenate([np.repeat(np.arange(len(self)), count) for count in counts])
+        ordered: IntArray = self.ids()[np.argsort(steps, kind="stable")]
+        return ordered
+
 
 def entries(csr: CSRArrays, picked: IntArray) -> IntArray:
     """Column indices of the picked rows' entries, one row after the other."""
