@@ -68,6 +68,8 @@ class PolicyIteration:
     """The place of the policy in ``history``."""
     judged_by: str
     """What "best" means: see ``judge`` of :func:`policy_iteration`."""
+    notes: tuple[str, ...] = ()
+    """What to know about it."""
 
     @property
     def weights(self) -> FloatArray:
@@ -89,7 +91,7 @@ class PolicyIteration:
             lines.append(
                 f"{mark} {name:>9} {entry.value:7.4g} {entry.changed:9.2%} {entry.moved:9.2g} {entry.seconds:8.2f}"
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.notes])
 
 
 Judge = Callable[[FloatArray | None, FloatArray], float]
@@ -105,6 +107,8 @@ class Loop:
     max_iterations: int
     tolerance: float
     on_iteration: Callable[[Iteration], None] | None = None
+    possible: tuple[float, float] = (-np.inf, np.inf)
+    """What values can be; an estimate outside is wrong, and its policy the best only if there is no other."""
     entries: list[Iteration] = field(default_factory=list)
     stopped: str = "limit"
     cycle: int = 0
@@ -142,7 +146,7 @@ class Loop:
             policy, before = weights, chosen
         if self.cycle > 1:
             began = perf_counter()
-            mean = np.mean([entry.policy for entry in self.entries[-self.cycle :]], axis=0)
+            mean = np.mean([entry.weights for entry in self.entries[-self.cycle :]], axis=0)
             chosen = self.evaluator.asked(mean)
             self._add(mean, self.evaluator.fit(chosen), float(np.mean(chosen != before)), began)
 
@@ -159,7 +163,11 @@ class Loop:
         return entry
 
     def result(
-        self, features: StateAction, judged_by: str, epsilon: float, actions: ArrayLike | None
+        self,
+        features: StateAction,
+        judged_by: str,
+        epsilon: float,
+        actions: ArrayLike | None,
     ) -> PolicyIteration:
         """What has been found; of policies with the same value the last."""
         improved = [entry for entry in self.entries if entry.policy is not None]
@@ -168,15 +176,25 @@ class Loop:
                 f"there is no improved policy after {len(self.entries)} evaluation(s), {self.stopped}: "
                 "give max_iterations >= 1, and finite data"
             )
-        judged = [entry for entry in improved if not np.isnan(entry.value)]
+        low, high = self.possible
+        slack = 1e-6 * max(abs(low), abs(high)) if np.isfinite([low, high]).all() else 0.0
+        within = [entry for entry in improved if low - slack <= entry.value <= high + slack]
+        judged = within or [entry for entry in improved if not np.isnan(entry.value)]
         best = max(judged, key=lambda entry: (entry.value, entry.number)) if judged else improved[-1]
-        policy = GreedyPolicy(
-            features, best.policy if best.policy is not None else 0.0, epsilon=epsilon, actions=actions
-        )
-        return PolicyIteration(policy, tuple(self.entries), self.stopped, self.cycle, best.number, judged_by)
+        impossible = sum(not np.isnan(entry.value) for entry in improved) - len(within)
+        notes: tuple[str, ...] = ()
+        if impossible:
+            notes = (
+                f"Warning: {impossible} of {len(improved)} policies have estimated values that these rewards do not "
+                f"allow ({low:.4g} to {high:.4g}): which policy is best is not known. Regularise more, or try them "
+                "(judge=).",
+            )
+        assert best.policy is not None
+        policy = GreedyPolicy(features, best.policy, epsilon=epsilon, actions=actions)
+        return PolicyIteration(policy, tuple(self.entries), self.stopped, self.cycle, best.number, judged_by, notes)
 
 
-def start_weights(start: ArrayLike | None, features: StateAction) -> FloatArray | None:
+def start_weights(start: ArrayLike | GreedyPolicy | None, features: StateAction) -> FloatArray | None:
     """The weights that the first policy is greedy in, checked; None: the uniform policy."""
     if start is None:
         return None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.control.iteration import Iteration, Judge, Loop, PolicyIteration, start_weights
-from tlstd.control.policies import GreedyPolicy
-from tlstd.control.steps import ActionSteps, action_steps
+from tlstd.control.policies import GreedyPolicy, as_meanings
+from tlstd.control.steps import ActionSteps, action_steps, constant_value
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.estimators.base import Estimator
 from tlstd.estimators.lstd import LSTD
@@ -21,22 +22,26 @@ from tlstd.linalg.held_out import make_folds
 from tlstd.logs.log import Log
 from tlstd.types import FloatArray, IntArray, Transitions
 
-RIDGE = 1e-6
-"""Of the estimator that is used by default."""
+RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+"""Of the estimator that is used by default: they are tried in turn."""
 HELD_FOLDS = 4
 """One fold of so many is held out."""
 JUDGES = ("held-out", "estimate", "last")
+
+Maker: TypeAlias = Callable[[int], Estimator]
+"""From a number of features to a new estimator."""
 
 
 def policy_iteration(
     data: Log | Transitions,
     features: StateAction,
-    estimator: Callable[[int], Estimator] | None = None,
+    estimator: Maker | Sequence[Maker] | None = None,
     *,
     gamma: float | None = None,
     start: ArrayLike | GreedyPolicy | None = None,
     epsilon: float = 0.0,
     actions: ArrayLike | None = None,
+    center: bool = True,
     judge: str | Callable[[GreedyPolicy], float] = "estimate",
     max_iterations: int = 20,
     tolerance: float = 1e-9,
@@ -54,10 +59,11 @@ def policy_iteration(
     data : Log, or Transitions with ``actions``
         Of transitions the features are those of *states*, ``features.features``. Importance ratios are not used.
     features : StateAction
-    estimator : function from n_features to an estimator, optional
+    estimator : function from n_features to an estimator, or several of them, optional
         Called once an iteration, e.g. ``lambda n: TLSTD(n, rank=50, lambda_=0.0)``. λ has to be 0, and a dimension or
-        rank given: what is chosen by logged returns is chosen for the policy that acted. Left out, ``LSTD`` with a
-        ridge of ``RIDGE``.
+        rank given: what is chosen by logged returns is chosen for the policy that acted. Several are tried in turn, the
+        least regularised first, until the iteration converges to values that are possible; if it never does, the last
+        one counts. Left out, they are ``LSTD`` with the ridges of ``RIDGES``.
     gamma : float in [0, 1]
         For a log; transitions have their discounts.
     start : weights, GreedyPolicy or None
@@ -66,6 +72,9 @@ def policy_iteration(
         Of the policies that are evaluated, and of the one returned.
     actions : (n_actions,), optional
         What the actions 0, 1, … stand for, if the data have other numbers than these.
+    center : bool
+        Learn values about c = Σr / Σ(1 - γ), the best constant, which does not depend on the policy: regularised values
+        then lean towards c, and not towards 0.
     judge : "estimate", "held-out", "last", or a function from a policy to a number
         What the best policy is. "estimate": the mean of the action values of start states, as the iteration itself
         has estimated them. "held-out": by action values that the same estimator learns from a quarter of the episodes,
@@ -105,39 +114,79 @@ def policy_iteration(
     ('converged', array([1, 1, 0, 0]))
     """
     steps = action_steps(data, features, gamma, actions)
-    epsilon = parameters.real("epsilon", epsilon, low=0.0, high=1.0)
-    first = start_weights(start, features)
-    make = estimator if estimator is not None else _default
-    check_estimator(make(features.n_features), features.n_features)
-    if not callable(judge):
-        parameters.choice("judge", judge, JUDGES, why=", or a function from a policy to a number")
-    learned, judged_by = steps, str(judge)
-    value: Judge = lambda policy, weights: learned.start_value(weights, policy, epsilon)  # noqa: E731
-    if judge == "held-out":
-        learned, held = _dealt(steps)
-        value = HeldOut(Samples(held, make, epsilon), epsilon)
-        judged_by = f"held-out action values of {len(held):,} steps"
-    elif judge == "last":
-        value = lambda policy, weights: np.nan  # noqa: E731
-        judged_by = "nobody: it is the last"
-    elif callable(judge):
-        value = Tried(judge, features, epsilon, actions)
-        judged_by = "the function given"
-    else:
-        judged_by = "its own estimate"
-    loop = Loop(
-        Samples(learned, make, epsilon),
-        value,
+    if parameters.flag("center", center):
+        steps = steps.about(constant_value([steps]))
+    options = Options(
+        features,
+        start_weights(start, features),
+        parameters.real("epsilon", epsilon, low=0.0, high=1.0),
+        None if actions is None else as_meanings(actions, features.n_actions),
+        judge if callable(judge) else parameters.choice("judge", judge, JUDGES, why=", or a function of a policy"),
         parameters.integer("max_iterations", max_iterations),
         parameters.real("tolerance", tolerance, low=0.0, high=1.0),
         on_iteration,
     )
-    loop.run(first)
-    return loop.result(features, judged_by, epsilon, actions)
+    makers = _makers(estimator, features.n_features)
+    for place, make in enumerate(makers):
+        found = _iterate(steps, make, options)
+        sound = found.stopped == "converged" and not found.notes
+        if sound or found.stopped == "interrupted" or place + 1 == len(makers):
+            break
+    note = f"Estimator {place + 1} of {len(makers)}: {make(features.n_features)!r}."
+    return replace(found, notes=(note, *found.notes))
 
 
-def _default(n_features: int) -> LSTD:
-    return LSTD(n_features, lambda_=0.0, ridge=RIDGE)
+def _makers(estimator: Maker | Sequence[Maker] | None, n_features: int) -> list[Maker]:
+    """The functions that make estimators, each tried once."""
+    if estimator is None:
+        return [partial(LSTD, lambda_=0.0, ridge=ridge) for ridge in RIDGES]
+    makers = [estimator] if callable(estimator) else list(estimator)
+    if not makers:
+        raise InvalidParameterError("estimator is an empty list: pass at least one function, or leave it out")
+    for make in makers:
+        if not callable(make):
+            raise InvalidParameterError(f"estimator is {make!r}: pass a function, e.g. lambda n: LSTD(n, lambda_=0.0)")
+        check_estimator(make(n_features), n_features)
+    return makers
+
+
+class Options(NamedTuple):
+    """What was asked for, checked."""
+
+    features: StateAction
+    start: FloatArray | None
+    epsilon: float
+    actions: FloatArray | None
+    judge: str | Callable[[GreedyPolicy], float]
+    max_iterations: int
+    tolerance: float
+    on_iteration: Callable[[Iteration], None] | None
+
+
+def _iterate(steps: ActionSteps, make: Maker, options: Options) -> PolicyIteration:
+    """Policy iteration with one estimator."""
+    epsilon, judge, possible = options.epsilon, options.judge, steps.possible()
+    learned = steps
+    value: Judge
+    if judge == "held-out":
+        learned, held = _dealt(steps)
+        value, judged_by = HeldOut(Samples(held, make, epsilon)), f"held-out action values of {len(held):,} steps"
+    elif judge == "last":
+        value, judged_by = _nobody, "nobody: it is the last"
+    elif callable(judge):
+        value = Tried(judge, options.features, epsilon, options.actions)
+        judged_by, possible = "the function given", (-np.inf, np.inf)
+    else:
+        value, judged_by = Estimated(steps, epsilon), "its own estimate"
+    samples = Samples(learned, make, epsilon)
+    loop = Loop(samples, value, options.max_iterations, options.tolerance, options.on_iteration, possible)
+    loop.run(options.start)
+    return loop.result(options.features, judged_by, epsilon, options.actions)
+
+
+def _nobody(policy: FloatArray | None, weights: FloatArray) -> float:
+    """No value."""
+    return np.nan
 
 
 def check_estimator(model: Any, n_features: int) -> None:
@@ -165,7 +214,7 @@ class Samples:
     """Action values by an estimator that learns from all steps."""
 
     steps: ActionSteps
-    make: Callable[[int], Estimator]
+    make: Maker
     epsilon: float
 
     def asked(self, weights: FloatArray) -> IntArray:
@@ -180,16 +229,27 @@ class Samples:
 
 
 @dataclass(frozen=True, eq=False)
+class Estimated:
+    """The value of a policy by the action values that the iteration has found."""
+
+    steps: ActionSteps
+    epsilon: float
+
+    def __call__(self, policy: FloatArray | None, weights: FloatArray) -> float:
+        """The mean over start states."""
+        return self.steps.start_value(weights, policy, self.epsilon)
+
+
+@dataclass(frozen=True, eq=False)
 class HeldOut:
     """The value of a policy by action values learned from steps that it was not found from."""
 
     samples: Samples
-    epsilon: float
 
     def __call__(self, policy: FloatArray | None, weights: FloatArray) -> float:
         """Learn them."""
         chosen = None if policy is None else self.samples.asked(policy)
-        return self.samples.steps.start_value(self.samples.fit(chosen), policy, self.epsilon)
+        return self.samples.steps.start_value(self.samples.fit(chosen), policy, self.samples.epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +259,7 @@ class Tried:
     function: Callable[[GreedyPolicy], float]
     features: StateAction
     epsilon: float
-    actions: ArrayLike | None
+    actions: FloatArray | None
 
     def __call__(self, policy: FloatArray | None, weights: FloatArray) -> float:
         """Try it; the uniform policy is not tried."""

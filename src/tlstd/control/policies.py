@@ -73,7 +73,8 @@ class GreedyPolicy:
 
     def greedy(self, observations: ArrayLike) -> IntArray:
         """The numbers (M,) of the actions with the largest values."""
-        return self.values(observations).argmax(axis=1)
+        chosen: IntArray = self.values(observations).argmax(axis=1)
+        return chosen
 
     def __call__(self, observations: NDArray[Any]) -> FloatArray | IntArray:
         """As :func:`tlstd.evaluate` takes policies: actions (M,), or with ε > 0 probabilities (M, n_actions)."""

@@ -28,7 +28,7 @@ from scipy.linalg.lapack import dpstrf
 from tlstd import parameters
 from tlstd.control.iteration import Iteration, Loop, PolicyIteration, start_weights
 from tlstd.control.policies import GreedyPolicy, action_values
-from tlstd.control.steps import ActionSteps, action_steps
+from tlstd.control.steps import ActionSteps, action_steps, constant_value
 from tlstd.errors import CapacityError
 from tlstd.features.combine import StateAction
 from tlstd.linalg.lu import solve_lu
@@ -52,6 +52,7 @@ def sigma_point_policy_iteration(
     rcond: float = 1e-4,
     start: ArrayLike | GreedyPolicy | None = None,
     actions: ArrayLike | None = None,
+    center: bool = True,
     max_iterations: int = 20,
     tolerance: float = 1e-9,
     on_iteration: Callable[[Iteration], None] | None = None,
@@ -64,7 +65,7 @@ def sigma_point_policy_iteration(
 
     Parameters
     ----------
-    data, features, gamma, start, actions, max_iterations, tolerance, on_iteration
+    data, features, gamma, start, actions, center, max_iterations, tolerance, on_iteration
         As in :func:`policy_iteration`. The best policy is the best by its own estimate.
     about : "zero" or "mean"
         Sigma points of the second moments, d of them, or of a Gaussian about the mean, 2d.
@@ -94,17 +95,19 @@ def sigma_point_policy_iteration(
     """
     parameters.choice("about", about, ("zero", "mean"))
     options = parameters.real("ridge", ridge, low=0.0, high=1e100), parameters.real("rcond", rcond, low=0.0, high=1.0)
-    if isinstance(data, Log):
-        moments = _of_pieces([action_steps(piece, features, gamma, actions) for piece in data.pieces(PIECE)])
-    else:
-        moments = _of_pieces([action_steps(data, features, gamma, actions)])
+    pieces = [data] if not isinstance(data, Log) or len(data) == 0 else data.pieces(PIECE)
+    steps = [action_steps(piece, features, gamma, actions) for piece in pieces]
+    offset = constant_value(steps) if parameters.flag("center", center) else 0.0
+    moments = _of_pieces([some.about(offset) for some in steps])
+    ranges = [some.possible() for some in steps]
     evaluator = SigmaPoints(moments, about, *options)
     loop = Loop(
         evaluator,
-        lambda policy, weights: moments.start_value(weights, policy),
+        lambda policy, weights: offset + moments.start_value(weights, policy),
         parameters.integer("max_iterations", max_iterations),
         parameters.real("tolerance", tolerance, low=0.0, high=1.0),
         on_iteration,
+        possible=(min(low for low, _ in ranges), max(high for _, high in ranges)),
     )
     loop.run(start_weights(start, features))
     return loop.result(features, "its own estimate", 0.0, actions)
@@ -190,7 +193,8 @@ class SigmaPoints:
         """The greedy actions at the sigma points."""
         moments = self.moments
         W = weights.reshape(moments.n_actions, moments.n_features)[:, moments.used]
-        return (self.U.T @ W.T).argmax(axis=1)
+        chosen: IntArray = (self.U.T @ W.T).argmax(axis=1)
+        return chosen
 
     def fit(self, chosen: IntArray | None) -> FloatArray:
         """Solve (E[x xᵀ] - Σ_j x_j φ_π(u_j)ᵀ + ηI) w = E[x r]."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +33,8 @@ class ActionSteps:
     starts: sp.csr_array
     """(S, d): states in which episodes start; all states where there are no starts."""
     n_actions: int
+    offset: float = 0.0
+    """c, which is taken off the values: the rewards are r - (1 - γ) c."""
 
     def __len__(self) -> int:
         return self.rewards.size
@@ -40,6 +43,18 @@ class ActionSteps:
         """Some of the steps, with all start states."""
         columns = ("X", "rewards", "X_next", "discounts", "trace_discounts")
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
+
+    def about(self, offset: float) -> ActionSteps:
+        """The same with values about another c."""
+        return replace(self, rewards=self.rewards - (1.0 - self.discounts) * (offset - self.offset), offset=offset)
+
+    def possible(self) -> tuple[float, float]:
+        """The least and the largest value that rewards such as these can add up to."""
+        rewards, gamma = self.about(0.0).rewards, float(self.discounts.max())
+        ends = np.array([rewards.min(), rewards.max()])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            all_over = np.where(ends == 0.0, 0.0, ends / (1.0 - gamma))
+        return float(min(ends[0], all_over[0])), float(max(ends[1], all_over[1]))
 
     def greedy(self, weights: FloatArray) -> IntArray:
         """The greedy actions (N,) in the next states; 0 where nothing follows."""
@@ -60,9 +75,18 @@ class ActionSteps:
         """The mean value of the start states, Σ_a π(a|s) wᵀφ(s, a); ``policy`` as its weights, None: all alike."""
         Q = action_values(values, self.starts, self.n_actions)
         if policy is None:
-            return float(Q.mean())
+            return self.offset + float(Q.mean())
         chosen = action_values(policy, self.starts, self.n_actions).argmax(axis=1)
-        return float((Q * mixture(chosen, self.n_actions, epsilon)).sum(axis=1).mean())
+        return self.offset + float((Q * mixture(chosen, self.n_actions, epsilon)).sum(axis=1).mean())
+
+
+def constant_value(steps: Sequence[ActionSteps]) -> float:
+    """The value c = Σr / Σ(1 - γ), the same for all states, that fits the steps best, for any policy; 0 without an end.
+
+    It is LSTD with one constant feature.
+    """
+    ends = sum(float((1.0 - some.discounts).sum()) for some in steps)
+    return sum(float(some.about(0.0).rewards.sum()) for some in steps) / ends if ends > 0.0 else 0.0
 
 
 def action_steps(
@@ -128,4 +152,5 @@ def _numbers(done: NDArray[Any], n_actions: int, meanings: ArrayLike | None) -> 
         remedy = f"they lie in 0, …, {n_actions - 1}, or pass what they stand for, actions=[…]"
     if bad.any():
         raise InvalidInputError(f"step {int(np.flatnonzero(bad)[0])} has the action {array[bad][0]}: {remedy}")
-    return place.astype(np.int64)
+    numbers: IntArray = place.astype(np.int64)
+    return numbers
