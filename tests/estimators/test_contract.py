@@ -42,7 +42,16 @@ def test_contract(name: str, check: Callable[[Any], None]) -> None:
 ONE_TARGET = {"ILSTD", "Handover (settled)", "SwiftTD"}
 ON_POLICY = {"SwiftTD", "TrueOnlineTD"}
 START_FROM = {
-    *("ATD", "EmphaticTD", "ForgetfulLSTD", "GTD2", "ILSTD", "LinearDyna", "TD", "TD (replacing)", "TDC", "TDRC"),
+    "ATD",
+    "EmphaticTD",
+    "ForgetfulLSTD",
+    "GTD2",
+    "ILSTD",
+    "LinearDyna",
+    "TD",
+    "TD (replacing)",
+    "TDC",
+    "TDRC",
     "TrueOnlineTD",
 }
 

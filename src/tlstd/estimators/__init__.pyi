@@ -3,10 +3,10 @@
 from tlstd.estimators.atd import ATD as ATD
 from tlstd.estimators.base import Estimator as Estimator
 from tlstd.estimators.emphatic_td import EmphaticTD as EmphaticTD
+from tlstd.estimators.forgetful_lstd import ForgetfulLSTD as ForgetfulLSTD
 from tlstd.estimators.gradient_td import GTD2 as GTD2
 from tlstd.estimators.gradient_td import TDC as TDC
 from tlstd.estimators.gradient_td import TDRC as TDRC
-from tlstd.estimators.forgetful_lstd import ForgetfulLSTD as ForgetfulLSTD
 from tlstd.estimators.handover import Handover as Handover
 from tlstd.estimators.ilstd import ILSTD as ILSTD
 from tlstd.estimators.krylov_lstd import KrylovLSTD as KrylovLSTD
