@@ -1,7 +1,7 @@
 """Answers of ``tlstd.evaluate`` beside the true values, on logs of known environments.
 
 uv run python -m tlstd_lab.measurements.log_truth         # about five minutes; writes a table of evaluate_a_log.md
-uv run python -m tlstd_lab.measurements.log_truth Taxi    # only lines with this word, printed and not written
+uv run python -m tlstd_lab.measurements.log_truth Taxi    # only logs with this word, printed and not written
 """
 
 from __future__ import annotations
@@ -131,19 +131,17 @@ def _always(chances: FloatArray) -> Policy:
     return lambda seen: np.tile(chances, (len(seen), 1))
 
 
-def others() -> Iterator[Case]:
-    """Two more environments, random actions; another policy prefers the first action."""
-    for name, n_actions, limit, n in (("Taxi-v4", 6, 100, 150), ("Acrobot-v1", 3, 200, 60)):
-        gamma, random = 0.95, np.full(n_actions, 1.0 / n_actions)
-        first = 0.5 * random + 0.5 * (np.arange(n_actions) == 0)
-        known, unknown = (recorded(name, _always(random), n, limit, 0, known) for known in (True, False))
-        words = name.partition("-")[0]
-        truth = returned(recorded(name, _always(random), 3 * n, limit, 1, False), gamma)
-        yield Case(f"{words}, random actions", "the same", known, {"gamma": gamma}, *truth)
-        truth = returned(recorded(name, _always(first), 3 * n, limit, 1, False), gamma)
-        for log in (known, unknown):
-            options = {"gamma": gamma, "policy": _always(first)}
-            yield Case(f"{words}, random actions", "mostly the first", log, options, *truth)
+def random_actions(name: str, n_actions: int, n_episodes: int, limit: int = 100) -> Iterator[Case]:
+    """An environment with random actions; another policy prefers the first action."""
+    gamma, random = 0.95, np.full(n_actions, 1.0 / n_actions)
+    first = 0.5 * random + 0.5 * (np.arange(n_actions) == 0)
+    known, unknown = (recorded(name, _always(random), n_episodes, limit, 0, known) for known in (True, False))
+    words = f"{name.partition('-')[0]}, random actions"
+    truth = returned(recorded(name, _always(random), 3 * n_episodes, limit, 1, False), gamma)
+    yield Case(words, "the same", known, {"gamma": gamma}, *truth)
+    truth = returned(recorded(name, _always(first), 3 * n_episodes, limit, 1, False), gamma)
+    for log in (known, unknown):
+        yield Case(words, "mostly the first", log, {"gamma": gamma, "policy": _always(first)}, *truth)
 
 
 # --- the domains of this library ------------------------------------------------------------------------------------
@@ -170,6 +168,15 @@ def energy() -> Iterator[Case]:
     yield Case("energy storage, a stream", "the same", log, {"gamma": domain.gamma}, *truth)
 
 
+CASES: dict[str, Callable[[], Iterator[Case]]] = {
+    "CartPole": pole,
+    "FrozenLake": lake,
+    "Taxi": lambda: random_actions("Taxi-v4", 6, 150),
+    "CliffWalking": lambda: random_actions("CliffWalking-v1", 4, 150),
+    "Mountain Car": car,
+    "energy": energy,
+}
+
 # --- the table ------------------------------------------------------------------------------------------------------
 
 
@@ -192,11 +199,10 @@ def line(case: Case) -> list[str]:
 def main(word: str) -> None:
     """Print and write the table."""
     lines = []
-    for cases in (lake, car, others, energy, pole):
-        for case in cases():
-            if word in case.words:
-                lines.append(line(case))
-                print(lines[-1], flush=True)
+    for name, cases in CASES.items():
+        for case in cases() if word in name else ():
+            lines.append(line(case))
+            print(lines[-1], flush=True)
     head = ["log", "policy asked for", "answer by", "true value", "answer", "95% interval", "inside", "light"]
     if not word:
         write_tables(DOCS / "how_to" / "evaluate_a_log.md", {"truth": table(head, lines)})
