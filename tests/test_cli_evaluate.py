@@ -85,6 +85,11 @@ def test_another_policy_saved_and_asked(folder: Path) -> None:
     assert "KrylovLSTD" in inspected.stdout
     np.save(folder / "states.npy", np.array([[0.0], [4.0]]))
     assert run("predict", "values", "states.npy").exit_code == 0
+    pl.DataFrame({"state": [0, 4]}).write_parquet(folder / "states.parquet")
+    again = run("predict", "values", "states.parquet", "--policy", "my_policy:right")
+    assert again.stdout == values.stdout
+    pl.DataFrame({"state": ["a"]}).write_parquet(folder / "states.parquet")
+    assert "no numbers" in run("predict", "values", "states.parquet").output
 
 
 def test_the_page_and_the_model(folder: Path) -> None:

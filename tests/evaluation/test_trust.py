@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from tests.evaluation.trust_logs import FAILURES, SOUND, Case, boyan, few, garnet_off, stream
+from tlstd import Log
 from tlstd.evaluation import Evaluation, evaluate
 from tlstd.evaluation.trust import CHECKS, Trust, evidence
 from tlstd.evaluation.trust.evidence import Mean, gather
 from tlstd.evaluation.trust.verdict import Check
+from tlstd.features.constant import Constant
 
 QUICK_SOUND = (
     "random walk",
@@ -153,3 +155,22 @@ def test_json_has_no_infinite_numbers() -> None:
     check = Check("a", "A", "green", float("inf"), "", "", "", "", "", {"x": np.array([1.0, np.nan]), "n": np.int64(2)})
     assert json.dumps(check.to_dict(), allow_nan=False)
     assert check.to_dict()["data"] == {"x": [1.0, None], "n": 2}
+
+
+def test_an_answer_far_from_the_mean_of_returns_is_red() -> None:
+    """One feature for all states, and start states that are better: by 0.8, where returns deviate by 3."""
+    rng = np.random.default_rng(0)
+    n, length = 400, 5
+    rewards = np.zeros((n, length))
+    rewards[:, 0] = 1.0 + 3.0 * rng.standard_normal(n)
+    ends = np.tile(np.arange(length) == length - 1, n)
+    log = Log.from_arrays(rng.standard_normal((n * length, 1)), rewards.ravel(), terminated=ends)
+    found = evaluate(log, gamma=0.9, features=Constant(), estimators=["KrylovLSTD", "Monte Carlo"])
+    assert found.trust is not None
+    check = found.trust["calibration"]
+    difference = found.value - found.rows[1].value
+    assert difference < -0.6
+    assert check.data["answer_error"] == pytest.approx(difference)
+    assert 0.5 * 3.0 / np.sqrt(n) < check.data["answer_error_error"] < 1.5 * 3.0 / np.sqrt(n)
+    assert check.state == "red"
+    assert "off the mean of returns" in check.sentence

@@ -1,10 +1,12 @@
 """The light where intervals do not cover: the cells of the coverage table outside of its range, as logs.
 
-uv run python -m tlstd_lab.measurements.coverage_light    # five minutes; writes a table of docs/intervals.md
+uv run python -m tlstd_lab.measurements.coverage_light          # five minutes; writes a table of docs/intervals.md
+uv run python -m tlstd_lab.measurements.coverage_light garnet   # only problems with this word, printed and not written
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -136,23 +138,26 @@ def line(name: str, words: str, make: Make, n_episodes: int, single: bool) -> li
     return [
         words,
         "one state" if single else "start states",
-        str(n_episodes),
+        f"{n_episodes:,}",
         f"{covered / SETS:.2f}",
         *colours,
         reasons,
     ]
 
 
-def main() -> None:
+def main(word: str) -> None:
     """Print and write the table."""
     lines = []
     for name, words, make, cells in CELLS:
+        if word not in name:
+            continue
         for n_episodes, single in cells:
             lines.append(line(name, words, make, n_episodes, single))
             print(lines[-1], flush=True)
     head = ["problem", "value of", "episodes", "covered", "red", "amber", "green", "red for"]
-    write_tables(DOCS / "intervals.md", {"light": table(head, lines)})
+    if not word:
+        write_tables(DOCS / "intervals.md", {"light": table(head, lines)})
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1] if len(sys.argv) > 1 else "")

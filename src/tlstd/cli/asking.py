@@ -47,7 +47,10 @@ def as_policy(name: str) -> Callable[[Any], Any]:
 
 
 def read_states(name: str) -> FloatArray:
-    """States (M, D) from a file: ``.npy``, or numbers separated by commas or spaces, with or without a header."""
+    """States (M, D) from a file: ``.npy``, or numbers separated by commas or spaces, with or without a header.
+
+    Of Parquet, Arrow and npz all columns are the state, in their order.
+    """
     if name.endswith(".npy"):
         try:
             array = np.load(name, allow_pickle=False)
@@ -55,6 +58,8 @@ def read_states(name: str) -> FloatArray:
             raise InvalidInputError(f"{name} cannot be read ({error}): pass an array of numbers") from error
         states: FloatArray = np.atleast_1d(array)
         return states
+    if name.endswith((".parquet", ".pq", ".arrow", ".feather", ".ipc", ".npz")):
+        return _columns_of(name)
     if name == "-":
         lines = sys.stdin.read().splitlines()
     else:
@@ -78,6 +83,16 @@ def read_states(name: str) -> FloatArray:
     if not rows:
         raise InvalidInputError(f"{name} has no states: pass one on each line")
     return np.array(rows)
+
+
+def _columns_of(name: str) -> FloatArray:
+    from tlstd.logs.readers import open_parts
+
+    (part, *_), _ = open_parts(name)
+    columns = [np.asarray(column) for column in part.read(part.columns).values()]
+    if any(column.dtype.kind not in "iufb" for column in columns):
+        raise InvalidInputError(f"{name} has columns that are no numbers: pass one column for each number of a state")
+    return np.column_stack([column.reshape(len(column), -1) for column in columns]).astype(np.float64)
 
 
 @contextmanager

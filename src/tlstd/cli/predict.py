@@ -15,7 +15,7 @@ def command(
     states: Annotated[
         str,
         typer.Argument(
-            metavar="STATES", help="A file with a row of numbers for each state (CSV, npy), or - for input."
+            metavar="STATES", help="A file with a row of numbers for each state (CSV, Parquet, npy), or - for input."
         ),
     ],
     policy: Annotated[

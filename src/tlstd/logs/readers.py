@@ -183,6 +183,9 @@ def _of_file(path: str, storage: Storage | None) -> Part:
         if kind == "csv":
             separator = "\t" if ".tsv" in Path(path).suffixes else ","
             frame = pl.scan_csv(path, separator=separator, infer_schema_length=10_000, **options)
+            names = frame.collect_schema().names()
+            if len(names) == 1 and ";" in names[0]:
+                frame = pl.scan_csv(path, separator=";", infer_schema_length=10_000, **options)
         elif kind == "parquet":
             frame = pl.scan_parquet(path, hive_partitioning=False, **options)
         else:
