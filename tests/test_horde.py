@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from tlstd import (
     Transitions,
     TrueOnlineTD,
 )
+from tlstd.checks.reliability import _Injector
 from tlstd.errors import BusyError, InvalidInputError, InvalidParameterError, StateError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.types import FloatArray
@@ -39,7 +40,7 @@ FEATURES = TileCoder([0.0, 0.0], [1.0, 1.0], tiles=3, tilings=2, bias=True)
 D = FEATURES.n_features
 
 
-def until_dark(steps: Steps) -> FloatArray:
+def until_dark(steps: Steps) -> Any:
     return 0.95 * (steps.next_observations[:, 0] > 0.3)
 
 
@@ -84,7 +85,7 @@ def walk(n: int = 60, seed: int = 0, ends: bool = True) -> Steps:
 def literal(question: Question, steps: Steps, X: FloatArray, X_next: FloatArray) -> list[Transitions]:
     """What the question says, step by step, for each of its cumulants; the features are given."""
     columns: dict[str, Any] = {**steps.columns, "both": steps.columns["both"].toarray()}
-    parts = [
+    parts: list[Any] = [
         part if isinstance(part, float) else columns[part] if isinstance(part, str) else np.asarray(part(steps))
         for part in (question.cumulant, question.discount, question.ratio)
     ]
@@ -284,11 +285,12 @@ def test_interrupted_anywhere(name: str) -> None:
         whole.update_many(second[: n - 20])
         whole.update_many(third)
         after[n] = whole.weights
-    n_lines = interrupted(copy.deepcopy(start), second, -1)
+    whole, counter = copy.deepcopy(start), _Injector(Horde)
+    counter.run(partial(whole.update_many, second))
     seen = set()
-    for line in np.linspace(0, n_lines - 1, 25).astype(int):
+    for line in np.linspace(1, counter.n_lines, 20).astype(int):
         horde = copy.deepcopy(start)
-        interrupted(horde, second, line)
+        assert _Injector(Horde, line, KeyboardInterrupt()).run(partial(horde.update_many, second))
         n = horde.n_updates
         seen.add(n)
         assert {group.model.n_updates for group in horde._groups} == {n}
@@ -297,28 +299,17 @@ def test_interrupted_anywhere(name: str) -> None:
     assert seen == {20, 35}
 
 
-def interrupted(horde: Horde, steps: Steps, line: int) -> int:
-    """Learn, with an interrupt at a line of the library's Python; returns the number of lines that were run."""
-    count = 0
-
-    def trace(frame: Any, event: str, argument: Any) -> Any:
-        nonlocal count
-        if "tlstd" not in frame.f_code.co_filename:
-            return None
-        if event == "line":
-            count += 1
-            if count == line + 1:
-                raise KeyboardInterrupt
-        return trace
-
-    sys.settrace(trace)
-    try:
-        horde.update_many(steps)
-    except KeyboardInterrupt:
-        pass
-    finally:
-        sys.settrace(None)
-    return count
+def test_single_steps_interrupted_anywhere() -> None:
+    step: dict[str, Any] = {"columns": {"light": 0.5, "gamma": 0.7, "both": [1.0, 2.0]}, "action": 1}
+    start = Horde(FEATURES, PLAIN, MODELS["TD"]())
+    start.update_many(walk(20, ends=False))
+    after = copy.deepcopy(start)
+    counter = _Injector(Horde)
+    counter.run(partial(after.update, [0.1, 0.2], [0.3, 0.4], **step))
+    for line in np.linspace(1, counter.n_lines, 20).astype(int):
+        horde = copy.deepcopy(start)
+        assert _Injector(Horde, line, KeyboardInterrupt()).run(partial(horde.update, [0.1, 0.2], [0.3, 0.4], **step))
+        assert_array_equal(horde.weights, (after if horde.n_updates == 21 else start).weights)
 
 
 def test_refusals_change_nothing() -> None:

@@ -295,9 +295,12 @@ class LinearEstimator(Guarded, ABC):
             self._absorb(batch, *admitted, values)
 
     @guarded
-    def check_many(self, transitions: Transitions) -> None:
-        """Raise what :meth:`update_many` would refuse in these transitions; nothing changes."""
-        self._admitted(transitions, *_sound_batch(transitions, "check_many"))
+    def check(self, data: Transition | Transitions) -> None:
+        """Raise what :meth:`update` or :meth:`update_many` would refuse; nothing changes."""
+        if isinstance(data, Transition):
+            self._admitted(data, Batch.from_transition(data), None)
+        else:
+            self._admitted(data, *_sound_batch(data, "check"))
 
     def _admitted(
         self, data: Transition | Transitions, batch: Batch, lengths: FloatArray | None

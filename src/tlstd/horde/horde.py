@@ -17,10 +17,10 @@ from tlstd.estimators.guarded import Guarded, guarded
 from tlstd.features.base import FeatureMap, check_map
 from tlstd.features.saving import description, restored
 from tlstd.features.states import encoded
-from tlstd.horde.questions import Question
+from tlstd.horde.questions import Question, all_cumulants
 from tlstd.horde.steps import Steps
 from tlstd.state import packed, unpacked
-from tlstd.types import FloatArray, IntArray, Transitions, trace_discounts
+from tlstd.types import FloatArray, IntArray, Transition, Transitions, Vector, as_vector, trace_discounts
 from tlstd.validation import as_real
 
 
@@ -38,7 +38,8 @@ class Group:
 class _Pending(NamedTuple):
     """Steps that all groups are to learn from: what is left to do is known from each model's ``n_updates``."""
 
-    parts: list[Transitions]
+    parts: list[Any]
+    """For each group Transitions, or a Transition."""
     n_before: int
     last: FloatArray
 
@@ -119,6 +120,8 @@ class Horde(Guarded):
         self.features, self.questions, self._groups = features, questions, groups
         self.n_predictions = sum(question.size for question in questions)
         self._last: FloatArray = np.zeros(len(groups))  # γ of the last step, for each group; 0 where an episode ended
+        self._seen: tuple[FloatArray, Any] = np.zeros(0), None  # the last next observation, and its features
+        self._cumulants = _shared(questions)
         self._before: _Pending | None = None
 
     # --- learning ---------------------------------------------------------------------------------------------------
@@ -152,17 +155,26 @@ class Horde(Guarded):
         columns: Mapping[str, Any] | None = None,
     ) -> None:
         """Learn from one step; ``columns`` has a number, or for a question of several cumulants a row, by name."""
-        self._learn(
-            Steps(
-                [observation],  # type: ignore[list-item]
-                [next_observation],  # type: ignore[list-item]
-                actions=None if action is None else [action],
-                terminated=[terminated],
-                truncated=[truncated],
-                columns={name: [value] for name, value in (columns or {}).items()},
-            ),
-            None,
+        step = Steps(
+            np.atleast_2d(as_real(observation, "observation")),
+            np.atleast_2d(as_real(next_observation, "next_observation")),
+            actions=None if action is None else [action],
+            terminated=np.array([terminated]),
+            truncated=np.array([truncated]),
+            columns={name: [value] for name, value in (columns or {}).items()},
         )
+        if len(step) != 1:
+            raise InvalidInputError(f"observation has shape {np.shape(observation)}: pass (D,), or use update_many")
+        self._learn(step, None, self._vectors(step))
+
+    def _vectors(self, step: Steps) -> tuple[Vector, Vector]:
+        """The features of one step; those of the observation are mostly known from the step before."""
+        x = self._seen[1] if np.array_equal(self._seen[0], step.observations[0]) else None
+        x_next = as_vector(self.features.encode(step.next_observations[0]))
+        if x is None:
+            x = as_vector(self.features.encode(step.observations[0]))
+        self._seen = step.next_observations[0].copy(), x_next
+        return x, x_next
 
     @guarded
     def update_many(self, steps: Steps) -> None:
@@ -179,55 +191,64 @@ class Horde(Guarded):
         self._learn(steps, values)
         return values
 
-    def _learn(self, steps: Steps, values: FloatArray | None) -> None:
+    def _learn(self, steps: Steps, values: FloatArray | None, vectors: tuple[Vector, Vector] | None = None) -> None:
         if not isinstance(steps, Steps):
             raise InvalidInputError(f"update_many() was given {type(steps).__name__}: pass Steps")
         if not len(steps):
             return
-        pending = self._prepared(steps)
-        if len(self._groups) > 1:  # the first refuses by itself before anything has changed
-            for group, part in zip(self._groups, pending.parts, strict=True):
-                group.model.check_many(part)
+        pending = self._prepared(steps, vectors)
+        for group, part in zip(self._groups[1:], pending.parts[1:], strict=True):  # the first refuses by itself
+            group.model.check(part)
         self._before = pending
         try:
             for group, part in zip(self._groups, pending.parts, strict=True):
-                if values is None:
-                    group.model.update_many(part)
-                else:
+                if values is not None:
                     found = group.model.update_and_predict(part)
-                    values[:, group.places] = found.reshape(len(part), -1)
+                    values[:, group.places] = found.reshape(len(steps), -1)
+                elif isinstance(part, Transition):
+                    group.model.update(part)
+                else:
+                    group.model.update_many(part)
         except TlstdError:
             if all(group.model.n_updates == pending.n_before for group in self._groups):
                 self._before = None
             raise
         self.__dict__.update(_last=pending.last, _before=None)
 
-    def _prepared(self, steps: Steps) -> _Pending:
-        """What each group is to learn; nothing changes."""
+    def _prepared(self, steps: Steps, vectors: tuple[Vector, Vector] | None) -> _Pending:
+        """What each group is to learn; nothing changes. ``vectors`` are the features, if there is one step."""
+        cumulants = all_cumulants(self._cumulants, steps, self.n_predictions)
+        base = None if vectors is not None else self._encoded(steps)
+        parts: list[Any] = []
+        last, ends = np.zeros(len(self._groups)), steps.ends
+        for number, group in enumerate(self._groups):
+            question, rewards = self.questions[group.asked[0]], cumulants[:, group.places]
+            gammas, rhos, before = question.discounts(steps), question.ratios(steps), self._last[number]
+            last[number] = 0.0 if ends[-1] else gammas[-1]
+            if base is None and vectors is not None:
+                x, x_next = vectors
+                gamma, rho = 0.0 if steps.terminated[0] else gammas.item(), rhos.item()
+                parts.append(Transition(x, rewards[0], x_next, discount=gamma, trace_discount=before.item(), rho=rho))
+            elif base is not None:
+                traces = trace_discounts(ends, gammas)
+                traces[0] = before
+                parts.append(
+                    base.with_columns(
+                        rewards=rewards if group.places.size > 1 else rewards[:, 0],
+                        discounts=np.where(steps.terminated, 0.0, gammas),
+                        trace_discounts=traces,
+                        rhos=rhos,
+                    )
+                )
+        return _Pending(parts, self._groups[0].model.n_updates, last)
+
+    def _encoded(self, steps: Steps) -> Transitions:
+        """The features of many steps, each observation encoded once; all else is still to be filled in."""
         observations, next_rows = steps.distinct()
-        cumulants = np.concatenate([question.cumulants(steps) for question in self.questions], axis=1)
-        store = encoded(self.features, observations)
-        zeros = np.zeros(len(steps))
-        base = Transitions.from_rows(
+        store, zeros = encoded(self.features, observations), np.zeros(len(steps))
+        return Transitions.from_rows(
             store, next_rows - 1, zeros, next_rows, discounts=zeros, trace_discounts=zeros, rhos=None
         )
-        parts, last = [], np.zeros(len(self._groups))
-        for number, group in enumerate(self._groups):
-            question = self.questions[group.asked[0]]
-            gammas = question.discounts(steps)
-            traces = trace_discounts(steps.ends, gammas)
-            traces[0] = self._last[number]
-            rewards = cumulants[:, group.places]
-            parts.append(
-                base.with_columns(
-                    rewards=rewards if group.places.size > 1 else rewards[:, 0],
-                    discounts=np.where(steps.terminated, 0.0, gammas),
-                    trace_discounts=traces,
-                    rhos=question.ratios(steps),
-                )
-            )
-            last[number] = 0.0 if steps.ends[-1] else gammas[-1]
-        return _Pending(parts, self._groups[0].model.n_updates, last)
 
     def _mend(self) -> None:
         """Let all groups learn what one of them was learning when it was interrupted."""
@@ -235,7 +256,10 @@ class Horde(Guarded):
             return
         for group, part in zip(self._groups, self._before.parts, strict=True):
             done = group.model.n_updates - self._before.n_before
-            group.model.update_many(part[done:])
+            if not isinstance(part, Transition):
+                group.model.update_many(part[done:])
+            elif not done:
+                group.model.update(part)
         self.__dict__.update(_last=self._before.last, _before=None)
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -244,11 +268,18 @@ class Horde(Guarded):
     def predict(self, observations: ArrayLike) -> FloatArray:
         """All predictions at one observation (D,), as (n_predictions,), or at each of (N, D), as (N, n_predictions)."""
         array = as_real(observations, "observations")
-        X = encoded(self.features, np.atleast_2d(array))
+        if array.ndim == 1:
+            known, x = self._seen
+            x = x if np.array_equal(known, array) else self.features.encode(array)
+            values = np.empty(self.n_predictions)
+            for group in self._groups:
+                values[group.places] = group.model.predict(x)
+            return values
+        X = encoded(self.features, array)
         values = np.empty((X.shape[0], self.n_predictions))
         for group in self._groups:
             values[:, group.places] = group.model.predict(X).reshape(X.shape[0], -1)
-        return values[0] if array.ndim == 1 else values
+        return values
 
     @property
     @guarded
@@ -344,6 +375,21 @@ def _checked(questions: Sequence[Question]) -> tuple[Question, ...]:
     if not asked or not all(isinstance(question, Question) for question in asked):
         raise InvalidParameterError(f"questions are {questions!r}: pass a list of one or more Question")
     return asked
+
+
+def _shared(questions: tuple[Question, ...]) -> list[tuple[Question, IntArray]]:
+    """One question for each cumulant, with the places of all that have it."""
+    found: list[tuple[Question, list[IntArray]]] = []
+    start = 0
+    for question in questions:
+        places = np.arange(start, start + question.size)
+        start += question.size
+        same = [row for known, row in found if (known.cumulant, known.size) == (question.cumulant, question.size)]
+        if same:
+            same[0].append(places)
+        else:
+            found.append((question, [places]))
+    return [(question, np.concatenate(row)) for question, row in found]
 
 
 def _grouped(questions: tuple[Question, ...], shares: bool) -> Iterable[tuple[tuple[int, ...], IntArray]]:

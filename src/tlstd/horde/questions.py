@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.horde.steps import Steps
-from tlstd.types import MAX_MAGNITUDE, FloatArray
-from tlstd.validation import as_floats
+from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray
+from tlstd.validation import as_floats, as_real
 
 Part: TypeAlias = float | str | Callable[[Steps], ArrayLike]
 """The same number at every step, the name of a column of the steps, or a function from N steps to N numbers."""
@@ -104,8 +104,31 @@ def _description(part: Part) -> Any:
     return {"function": getattr(part, "__qualname__", type(part).__name__)} if callable(part) else part
 
 
+def all_cumulants(asked: list[tuple[Question, IntArray]], steps: Steps, n_predictions: int) -> FloatArray:
+    """(N, n_predictions): of each question at all its places; what several questions share is listed once."""
+    found = np.empty((len(steps), n_predictions))
+    for question, places in asked:
+        values = _raw(question.cumulant, steps, question._called("cumulant"), question.size)
+        found[:, places] = values if question.size == 1 else np.tile(values, places.size // question.size)
+    if not np.abs(found).max(initial=0.0) <= MAX_MAGNITUDE:
+        for question, _ in asked:
+            question.cumulants(steps)  # says which
+    return found
+
+
 def _numbers(part: Part, steps: Steps, called: str, size: int, low: float, high: float) -> FloatArray:
     """(N, size), a copy, checked."""
+    if isinstance(part, float):
+        return np.full((len(steps), size), part)
+    array = as_floats(_raw(part, steps, called, size), called, 2).copy()
+    bad = (array < low) | (array > high)
+    if bad.any():
+        raise InvalidInputError(f"{called} is {array[bad][0]}: it must lie in [{low:g}, {high:g}]")
+    return array
+
+
+def _raw(part: Part, steps: Steps, called: str, size: int) -> FloatArray:
+    """(N, size), of any numbers."""
     n = len(steps)
     if isinstance(part, float):
         return np.full((n, size), part)
@@ -116,12 +139,8 @@ def _numbers(part: Part, steps: Steps, called: str, size: int, low: float, high:
         found = steps.columns[part]
     else:
         found = part(steps)
-    array = as_floats(found.toarray() if sp.issparse(found) else found, called, None)
+    array = as_real(found.toarray() if sp.issparse(found) else found, called)
     if array.shape != (n, size) and (size > 1 or array.shape != (n,)):
         wanted = f"({n},)" if size == 1 else f"({n}, {size})"
         raise InvalidInputError(f"{called} has shape {array.shape} for {n} steps: make it {wanted}")
-    array = array.reshape(n, size).copy()
-    bad = (array < low) | (array > high)
-    if bad.any():
-        raise InvalidInputError(f"{called} is {array[bad][0]}: it must lie in [{low:g}, {high:g}]")
-    return array
+    return array.reshape(n, size)
