@@ -98,7 +98,9 @@ def batches() -> None:
             for _ in range(REPEATS):
                 together = [Horde(features, asked, make(features.n_features))]
                 horde, weights = timed(partial(learned, together, steps))
-                fifth = asked[::5] if name.startswith(("t-LSTD", "LSTD")) else asked  # of each discount as many
+                fifth = (
+                    asked[::5] if name.startswith(("t-LSTD", "LSTD", "Krylov")) else asked
+                )  # of each discount as many
                 apart = one_by_one(features, make, fifth)
                 alone, others = timed(partial(learned, apart, steps))
                 times.append((horde, alone * len(asked) / len(fifth)))
