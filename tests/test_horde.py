@@ -30,6 +30,7 @@ from tlstd import (
     TileCoder,
     Transitions,
     TrueOnlineTD,
+    load,
 )
 from tlstd.checks.reliability import _Injector
 from tlstd.errors import BusyError, InvalidInputError, InvalidParameterError, StateError
@@ -228,6 +229,8 @@ def test_files_of_numbers_and_names(tmp_path: Path) -> None:
         Horde.load(tmp_path / "horde")
     with pytest.raises(StateError, match="the features are 19 but the model has n_features=2"):
         Horde.load(tmp_path / "horde", features=FEATURES)
+    with pytest.raises(StateError, match=r"use Horde\.load"):
+        load(tmp_path / "horde")
     TD(2, step_size=0.1, lambda_=0.5).save(tmp_path / "td")
     with pytest.raises(StateError, match="it is not a horde"):
         Horde.load(tmp_path / "td")

@@ -122,6 +122,9 @@ class Horde(Guarded):
         self._last: FloatArray = np.zeros(len(groups))  # γ of the last step, for each group; 0 where an episode ended
         self._seen: tuple[FloatArray, Any] = np.zeros(0), None  # the last next observation, and its features
         self._cumulants = _shared(questions)
+        asked = [questions[group.asked[0]] for group in groups]
+        # for each group the first one with the same discounts, ratios and λ: another only where targets are not shared
+        self._alike = [next(i for i, other in enumerate(asked) if other.shares_with(one)) for one in asked]
         self._before: _Pending | None = None
 
     # --- learning ---------------------------------------------------------------------------------------------------
@@ -197,8 +200,8 @@ class Horde(Guarded):
         if not len(steps):
             return
         pending = self._prepared(steps, vectors)
-        for group, part in zip(self._groups[1:], pending.parts[1:], strict=True):  # the first refuses by itself
-            group.model.check(part)
+        for number in sorted(set(self._alike))[1:]:  # the first refuses by itself
+            self._groups[number].model.check(pending.parts[number])
         self._before = pending
         try:
             for group, part in zip(self._groups, pending.parts, strict=True):
@@ -221,9 +224,13 @@ class Horde(Guarded):
         base = None if vectors is not None else self._encoded(steps)
         parts: list[Any] = []
         last, ends = np.zeros(len(self._groups)), steps.ends
+        found: dict[int, tuple[FloatArray, FloatArray]] = {}
         for number, group in enumerate(self._groups):
-            question, rewards = self.questions[group.asked[0]], cumulants[:, group.places]
-            gammas, rhos, before = question.discounts(steps), question.ratios(steps), self._last[number]
+            rewards, before, first = cumulants[:, group.places], self._last[number], self._alike[number]
+            if first == number:
+                question = self.questions[group.asked[0]]
+                found[number] = question.discounts(steps), question.ratios(steps)
+            gammas, rhos = found[first]
             last[number] = 0.0 if ends[-1] else gammas[-1]
             if base is None and vectors is not None:
                 x, x_next = vectors
