@@ -235,7 +235,8 @@ class Horde(Guarded):
             if base is None and vectors is not None:
                 x, x_next = vectors
                 gamma, rho = 0.0 if steps.terminated[0] else gammas.item(), rhos.item()
-                parts.append(Transition(x, rewards[0], x_next, discount=gamma, trace_discount=before.item(), rho=rho))
+                reward = rewards[0] if group.places.size > 1 else rewards.item()
+                parts.append(Transition(x, reward, x_next, discount=gamma, trace_discount=before.item(), rho=rho))
             elif base is not None:
                 traces = trace_discounts(ends, gammas)
                 traces[0] = before
