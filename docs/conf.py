@@ -41,8 +41,8 @@ nitpick_ignore_regex = [
     # What other packages document has no address here: nothing is fetched while building.
     (r"py:.*", r"(np|numpy|sp|scipy|gymnasium|matplotlib|rich|collections|abc|typing|os|pathlib|builtins)\..*"),
     (r"py:class", r"NDArray|ArrayLike|Axes|Env|VectorEnv|RenderableType|Path|Mapping\[(str|float)|T|Model"),
-    # Words for a choice of strings, and for a pair.
-    (r"py:class", r"Alignment|Features|Tick|Verdict"),
+    # Words for a choice of types or strings, and for a pair.
+    (r"py:class", r"Alignment|Features|Part|Tick|Value|Verdict"),
     # The inside of the library has docstrings, but no page.
     (r"py:.*", r"(tlstd\.)?(kernels|linalg|container|domains\.cache)(\..*)?|tlstd_lab\.(tasks|store)(\..*)?|Store"),
 ]

@@ -58,7 +58,13 @@ def test_code_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     "name",
-    ["ten_minutes", *(pytest.param(n, marks=pytest.mark.long) for n in ("from_a_log", "forty_thousand_features"))],
+    [
+        "ten_minutes",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("from_a_log", "hundred_predictions", "forty_thousand_features")
+        ),
+    ],
 )
 def test_tutorial_is_up_to_date(
     name: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,9 @@ from tlstd.errors import TlstdError as TlstdError
 from tlstd.estimators import *
 from tlstd.evaluation.evaluate import evaluate as evaluate
 from tlstd.features import *
+from tlstd.horde.horde import Horde as Horde
+from tlstd.horde.questions import Question as Question
+from tlstd.horde.steps import Steps as Steps
 from tlstd.logs.log import Log as Log
 from tlstd.merging import merge as merge
 from tlstd.state import load as load

@@ -40,6 +40,8 @@ def load(path: container.Path, classes: Iterable[type[LinearEstimator]] = ()) ->
 
 
 def _class_named(name: str, known: Mapping[str, type[LinearEstimator]]) -> type[LinearEstimator]:
+    if name == "Horde":
+        raise StateError("it has many models: use Horde.load")
     if name not in known:
         raise StateError(f"its class {name[:40]!r} is none of the library: name it in classes=[...]")
     return known[name]

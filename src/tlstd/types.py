@@ -557,6 +557,24 @@ class Transitions:
             actions=None if len(actions) < len(parts) else np.concatenate(actions),
         )
 
+    def with_columns(
+        self, *, rewards: ArrayLike, discounts: ArrayLike, trace_discounts: ArrayLike, rhos: ArrayLike | None = None
+    ) -> Transitions:
+        """The same steps, features shared, with other rewards, discounts and ratios."""
+        other = object.__new__(Transitions)
+        other._fill(
+            self.store,
+            self.rows,
+            rewards,
+            self.next_store,
+            self.next_rows,
+            discounts,
+            trace_discounts,
+            rhos,
+            self.actions,
+        )
+        return other
+
     def _fill(
         self,
         store: Matrix,

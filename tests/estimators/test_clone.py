@@ -149,4 +149,4 @@ def test_rewards_that_cannot() -> None:
 
     for reward in (Odd(), Fraction(10**200), "1"):
         with pytest.raises(InvalidInputError, match="reward"):
-            Transition([1.0], reward, [0.0], discount=0.9, trace_discount=0.0)  # type: ignore[arg-type]
+            Transition([1.0], reward, [0.0], discount=0.9, trace_discount=0.0)

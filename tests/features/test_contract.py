@@ -139,7 +139,7 @@ def test_equal_maps_compare_equal() -> None:
         assert [features == other for other in second] == [i == j for j in range(len(second))]
         assert hash(features) == hash(second[i])
         assert features != FEATURE_MAPS[list(FEATURE_MAPS)[i]](low, high + 1.0)
-        assert features != repr(features)
+        assert features.__eq__(repr(features)) is NotImplemented
     assert len({*first, *second}) == len(first)
     tiles = TileCoder(low, high, tiles=3, tilings=2)
     assert tiles == TileCoder(low.tolist(), high.tolist(), tiles=(3, 3), tilings=np.int64(2))  # type: ignore[arg-type]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import copy
-import functools
 import inspect
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, overload, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, overload, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
 from tlstd import container, parameters
 from tlstd.errors import (
-    BusyError,
     CapacityError,
     InvalidInputError,
     InvalidParameterError,
@@ -23,6 +20,8 @@ from tlstd.errors import (
     StateError,
     TlstdError,
 )
+from tlstd.estimators.guarded import Guarded, alone, quiet
+from tlstd.estimators.guarded import guarded as guarded
 from tlstd.kernels import sparse as kernels
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.types import (
@@ -43,8 +42,6 @@ MAX_DENSE_WEIGHTS = 1 << 27
 
 _MISSING = object()
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Model = TypeVar("Model", bound="LinearEstimator")
 
 Value: TypeAlias = float | Any
@@ -55,47 +52,6 @@ To a type checker it is a float; ``np.asarray(model.predict(x))`` where it is an
 
 Factory: TypeAlias = "Callable[..., LinearEstimator]"
 """Makes an estimator from the number of features; takes ``n_targets`` too if the estimator does."""
-
-
-quiet = np.errstate(over="ignore", invalid="ignore")
-"""Numbers that become too large are infinite or NaN, without a warning: what diverges is data."""
-
-
-def guarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Make a public method of an estimator one step for other threads, safe to be interrupted, and ``quiet``."""
-    return alone(quiet(method))
-
-
-def alone(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Make a public method of an estimator one step for other threads, and safe to be interrupted anywhere.
-
-    The model's lock is held, and until the method has returned the model counts as unfinished: whatever is called next
-    after an interruption first mends it (``_mend``). A refusal (:class:`~tlstd.TlstdError`) has changed nothing.
-
-    A call in the middle of another one of the same thread (by a signal handler, a callable step size, a finaliser)
-    finds the model neither before nor after it, and is refused.
-    """
-
-    @functools.wraps(method)
-    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        own = self.__dict__
-        if own["_unfinished"]:
-            self._refuse_if_busy(method.__name__.lstrip("_"))
-        with own["_lock"]:
-            if own["_unfinished"]:
-                quiet(self._mend)()
-            own["_unfinished"] = True
-            try:
-                result = method(self, *args, **kwargs)
-            except BusyError:  # somebody else was refused, and this call was cut off by it
-                raise
-            except TlstdError:
-                own["_unfinished"] = own["_before"] is not None  # refused while learning: what was begun is undone
-                raise
-            own["_unfinished"] = False
-            return result
-
-    return call
 
 
 @runtime_checkable
@@ -139,7 +95,7 @@ class Estimator(Protocol):
         ...
 
 
-class LinearEstimator(ABC):
+class LinearEstimator(Guarded, ABC):
     """Base of the estimators: v(s) = wᵀx(s), w solved for lazily and cached until the next update.
 
     A subclass learns from a checked batch (``_learn``) and says its weights (``_solve``); it may refuse a batch
@@ -175,13 +131,12 @@ class LinearEstimator(ABC):
         self.n_features = parameters.integer("n_features", n_features)
         self.lambda_ = parameters.real("lambda_", lambda_, low=0.0, high=1.0)
         self.n_targets = parameters.integer("n_targets", n_targets)
+        super().__init__()
         self._n_updates = 0
         self._bound: FloatArray = np.zeros(1)  # of the trace's length; kernels may change it
         self._solved: tuple[IntArray, FloatArray] | None = None
         self._reading: Any = None  # what a subclass keeps from read to read, until the next update
         self._before: dict[str, Any] | None = None  # the attributes before what is being learned
-        self._unfinished = False
-        self._lock = threading.RLock()
 
     def __setattr__(self, name: str, value: object) -> None:
         read_only = name in self.__dict__ or isinstance(getattr(type(self), name, None), property)
@@ -246,46 +201,7 @@ class LinearEstimator(ABC):
             found[name] = value.clone() if isinstance(value, LinearEstimator) else value
         return found
 
-    # --- copies -----------------------------------------------------------------------------------------------------
-
-    def __copy__(self: Model) -> Model:
-        return copy.deepcopy(self)
-
-    def __deepcopy__(self: Model, memo: dict[int, Any]) -> Model:
-        other = type(self).__new__(type(self))
-        memo[id(self)] = other
-        other.__setstate__(self._attributes(memo))
-        return other
-
-    def __getstate__(self) -> dict[str, Any]:
-        # a copy: what is pickled later must not be changed by another thread
-        return self._attributes({id(self): self})
-
-    def __setstate__(self, attributes: dict[str, Any]) -> None:
-        self.__dict__.update(attributes, _lock=threading.RLock())
-
-    def _attributes(self, memo: dict[int, Any]) -> dict[str, Any]:
-        """Copies of all attributes but the lock, of a model that is in order, made while no other thread changes it."""
-        self._refuse_if_busy("a copy")
-        with self._lock:
-            if self._unfinished:
-                self._mend()
-                self._unfinished = False
-            return copy.deepcopy({name: value for name, value in self.__dict__.items() if name != "_lock"}, memo)
-
     # --- learning ---------------------------------------------------------------------------------------------------
-
-    def _is_busy(self) -> bool:
-        """Whether this thread is in the middle of a call."""
-        lock: Any = self._lock
-        return self._unfinished and bool(lock._is_owned())
-
-    def _refuse_if_busy(self, what: str) -> None:
-        if self._is_busy():
-            raise BusyError(
-                f"{what} was asked for in the middle of another call on this {type(self).__name__}: let a signal "
-                "handler set a flag or raise an exception, and use the model after the call"
-            )
 
     def __repr__(self) -> str:
         return self._description() if self._is_busy() else self._finished_description()
@@ -374,21 +290,37 @@ class LinearEstimator(ABC):
         lengths: FloatArray | None = None,
         values: FloatArray | None = None,
     ) -> None:
+        admitted = self._admitted(data, batch, lengths)
+        if admitted is not None:
+            self._absorb(batch, *admitted, values)
+
+    @guarded
+    def check(self, data: Transition | Transitions) -> None:
+        """Raise what :meth:`update` or :meth:`update_many` would refuse; nothing changes."""
+        if isinstance(data, Transition):
+            self._admitted(data, Batch.from_transition(data), None)
+        else:
+            self._admitted(data, *_sound_batch(data, "check"))
+
+    def _admitted(
+        self, data: Transition | Transitions, batch: Batch, lengths: FloatArray | None
+    ) -> tuple[float, float] | None:
+        """Bounds of the trace's length, for ``_absorb``, if this model can use the batch; None for an empty one."""
         if data.n_features != self.n_features:
             raise InvalidInputError(
                 f"the features have size {data.n_features} but this model has n_features={self.n_features}: "
                 "encode with the map that the model was made for"
             )
         if len(batch) == 0:
-            return
+            return None
         if data.n_targets != self.n_targets:
             raise InvalidInputError(
                 f"there are {data.n_targets} reward(s) a step but this model has n_targets={self.n_targets}: pass one "
                 "reward per target"
             )
-        bound, highest = self._bounded_trace(batch, lengths)
+        bounds = self._bounded_trace(batch, lengths)
         self._admit(batch)
-        self._absorb(batch, bound, highest, values)
+        return bounds
 
     def _absorb(self, batch: Batch, bound: float, highest: float, values: FloatArray | None = None) -> None:
         """Learn from a batch that was admitted, and count it; ``bound`` and ``highest`` are the trace's, as below.
@@ -443,7 +375,7 @@ class LinearEstimator(ABC):
                 'features; use trace="accumulating"'
             )
 
-    def _admit(self, batch: Batch) -> None:  # noqa: B027 - most estimators take everything
+    def _admit(self, batch: Batch) -> None:
         """Raise if this estimator cannot use the batch. The model must not change here."""
 
     @abstractmethod
@@ -546,7 +478,7 @@ class LinearEstimator(ABC):
         """A fresh model with the arguments of ``_parameters``."""
         return cls(**parameters)
 
-    @classmethod  # noqa: B027 - most constructors allocate nothing
+    @classmethod
     def _check_sizes(cls, parameters: Mapping[str, Any], saved: container.Saved) -> None:
         """Raise StateError if the constructor would allocate more for these parameters than was saved."""
 
