@@ -15,7 +15,7 @@ from tlstd.cluster.evaluate import evaluate_files
 from tlstd_lab.measurements.large_log import STEPS, write
 from tlstd_lab.tables import table
 
-STAGES = {"reading": "reading", "choosing": "choosing, by the client", "encoding": "encoding", "round 1 ": "rounds"}
+STAGES = {"reading": "reading", "choosing": "choosing, by the client", "encoding": "encoding", "round 0 ": "rounds"}
 """What a report begins with, and what is then done."""
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from tlstd.cluster.crews import InProcess
 from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.operator import ShardedOperator
+from tlstd.cluster.progress import duration
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.evaluation.run import SAMPLE, feature_map
@@ -70,7 +71,7 @@ class Plan:
             f"{_size(self.client_bytes)} here",
             f"  traffic  {_size(self.round_bytes)} to and from each worker in a round, {self.dimension} rounds "
             f"({self.n_features:,} features seen)",
-            f"  time     about {_duration(self.seconds)}: {1e6 * self.seconds_to_read:.1f} µs a step to read and "
+            f"  time     about {duration(self.seconds)}: {1e6 * self.seconds_to_read:.1f} µs a step to read and "
             f"encode, {1e6 * self.seconds_to_multiply:.2f} µs a step and round",
         ]
         return "\n".join(lines)
@@ -103,7 +104,7 @@ def plan(
     log = shard._log
     map_ = feature_map(features, log)
     values = ValueFunction(KrylovLSTD(map_.n_features, lambda_=LAMBDA, dimension=dimension), map_, gamma)
-    encoded = shard.encoded(values, None, False, LAMBDA)
+    encoded = shard.encoded(values, None, False, LAMBDA, {})
     read = perf_counter() - began
     operator = ShardedOperator(InProcess([encoded]))
     V = np.ones((operator.n, 1))
@@ -144,14 +145,3 @@ def _size(n: float) -> str:
             return f"{n:.3g} {unit}"
         n /= 1000.0
     return f"{n:.3g} TB"
-
-
-def _duration(seconds: float) -> str:
-    """A time in words.
-
-    >>> _duration(40.0), _duration(7300.0)
-    ('40 s', '2.0 hours')
-    """
-    if seconds < 120.0:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60.0:.0f} minutes" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} hours"

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.asked_of_log import interval_for
-from tlstd.evaluation.evaluation import Evaluation
+from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
+from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.ratios import importance_ratios
 from tlstd.evaluation.rows_of_actions import add_action_values
 from tlstd.evaluation.rows_of_states import add_state_values
@@ -104,15 +105,22 @@ def evaluate(
     """
     if cluster is not None:
         options = {"features": features, "policy": policy, "start": start, "estimators": estimators, "report": report}
+        options |= {"level": level}
         files = import_module("tlstd.cluster.evaluate")  # it builds on this module
         found: Evaluation = files.evaluate_files(log, gamma=gamma, client=cluster, **options)
         return found
     table = log if isinstance(log, Log) else Log.from_frame(log)
     run = Run(table, gamma, features, policy, start, estimators, probabilities, all, level, report)
+    return answered(run)
+
+
+def answered(run: Run, with_interval: bool = True) -> Evaluation:
+    """The answer to what is asked; without an interval, its value is that of the regularised model."""
     fitted = _fitted(run)
-    _add_interval(run, fitted)
+    if with_interval:
+        _add_interval(run, fitted)
     run.report("done", 1.0)
-    return Evaluation(tuple(run.rows), fitted.values, tuple(run.notes), run.gamma, table.source, run.policy, fitted)
+    return Evaluation(tuple(run.rows), fitted.values, tuple(run.notes), run.gamma, run.log.source, run.policy, fitted)
 
 
 def _add_interval(run: Run, fitted: Fitted) -> None:
@@ -126,12 +134,15 @@ def _add_interval(run: Run, fitted: Fitted) -> None:
         return
     run.report("interval", 0.97)
     row, interval = run.rows[at], interval_for(fitted, level=run.level)
+    run.rows[at] = with_middle(row, interval)
+
+
+def with_middle(row: Row, interval: Interval) -> Row:
+    """A row with its interval, and the middle of it as its value, unless it is too wide to be known."""
     if np.isfinite(interval.half_width):
-        before = row.value
-        first = next(iter(row.values))
-        values = row.values | {first: interval.value}
-        row = replace(row, values=values, note=f"{row.note}; debiased from {before:.5g}")
-    run.rows[at] = replace(row, interval=interval)
+        values = row.values | {next(iter(row.values)): interval.value}
+        row = replace(row, values=values, note=f"{row.note}; debiased from {row.value:.5g}")
+    return replace(row, interval=interval)
 
 
 def _fitted(run: Run) -> Fitted:
