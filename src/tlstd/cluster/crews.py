@@ -13,6 +13,7 @@ import secrets
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from time import perf_counter, sleep
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -29,6 +30,8 @@ Load = Callable[[], Any]
 Progress = Callable[[int], None]
 """Told how many of the shards something has been done to."""
 
+POLL = 0.02
+"""Seconds between two looks at shards that are being made."""
 MOST_LOSSES = 100
 """How often in a row a step may fail because workers died before the computation is given up."""
 
@@ -157,9 +160,9 @@ class OnDask:
         self._token = secrets.token_hex(4)  # keys of another computation are not this one's
         self._round = 0
         self._made: list[list[tuple[Any, ...]]] = [[(_load, load)] for load in loads]
-        self._places = self._neighbours(len(loads))
-        self._shards = [self._submit_shard(i) for i in range(len(loads))]
-        self._watch(progress)
+        places = self._neighbours(len(loads))
+        self._shards = [self._submit_shard(i, place) for i, place in enumerate(places)]
+        self._wait_for_all(set(places), progress)
 
     def __len__(self) -> int:
         return len(self._shards)
@@ -170,13 +173,13 @@ class OnDask:
         for i, own in enumerate(arguments):
             self._made[i].append((_call, method, *own))
             given = [self._given(argument, sent) for argument in own]
-            self._shards[i] = self._submit(f"shard-{i}", _call, self._shards[i], method, *given, near=i)
-        self._watch(progress)
+            self._shards[i] = self._submit(f"shard-{i}", _call, self._shards[i], method, *given)
+        if progress is not None:
+            self._wait_for_all(set(), progress)
 
     def keep(self, kept: Sequence[int]) -> None:
         """Forget all others, and let their workers do so."""
         self._made, self._shards = [self._made[i] for i in kept], [self._shards[i] for i in kept]
-        self._places = [self._places[i] for i in kept]
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
         """At once."""
@@ -216,17 +219,18 @@ class OnDask:
 
     # --- futures ----------------------------------------------------------------------------------------------------
 
-    def _neighbours(self, n: int) -> list[Any]:
+    def _neighbours(self, n: int) -> list[str | None]:
         """A worker for each shard, the same one for shards that follow one another: most sums are then taken there."""
-        workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        workers = self._workers()
         return [workers[i * len(workers) // n] if workers else None for i in range(n)]
 
-    def _submit(self, name: str, function: Callable[..., Any], *arguments: Any, near: int | None = None) -> Any:
+    def _workers(self) -> list[str]:
+        return sorted(self.client.scheduler_info()["workers"])
+
+    def _submit(self, name: str, function: Callable[..., Any], *arguments: Any, place: str | None = None) -> Any:
         self._round += 1
         key = f"tlstd-{name.strip('_')}-{self._token}-{self._round}"
-        where: dict[str, Any] = {}
-        if near is not None and self._places[near] is not None:  # elsewhere, if that worker is gone
-            where = {"workers": [self._places[near]], "allow_other_workers": True}
+        where = {} if place is None else {"workers": [place], "allow_other_workers": True}
         return self.client.submit(function, *arguments, key=key, pure=False, **where)
 
     def _given(self, argument: Any, sent: dict[int, Any]) -> Any:
@@ -246,21 +250,41 @@ class OnDask:
             warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
             return self._submit("argument", _same, argument)
 
-    def _submit_shard(self, i: int) -> Any:
+    def _submit_shard(self, i: int, place: str | None = None) -> Any:
         """A shard from its file, with everything that was done to it since."""
         (load, *first), *changes = self._made[i]
-        shard = self._submit(f"shard-{i}", load, *first, near=i)
+        shard = self._submit(f"shard-{i}", load, *first, place=place)
         for call, method, *own in changes:
             given = [self._given(argument, {}) for argument in own]
-            shard = self._submit(f"shard-{i}", call, shard, method, *given, near=i)
+            shard = self._submit(f"shard-{i}", call, shard, method, *given)
         return shard
 
-    def _watch(self, progress: Progress | None) -> None:
-        """Tell how many shards are there, as they come."""
-        if progress is None:
-            return
-        for done, _ in enumerate(self._distributed.as_completed(list(self._shards), loop=self.client.loop), 1):
-            progress(done)
+    def _wait_for_all(self, places: set[str | None], progress: Progress | None) -> None:
+        """Until all shards are there, or are known not to come.
+
+        ``places`` are workers that some of them wait for. If one of these is gone, or when all are there, they may be
+        made anywhere: a scheduler whose workers have all died does not do that by itself.
+        """
+        looked, told = perf_counter(), 0
+        while True:
+            done = sum(shard.done() for shard in self._shards)
+            if progress is not None and done > told:
+                progress(done)
+                told = done
+            all_there = done == len(self._shards)
+            if places and (all_there or perf_counter() - looked > 1.0):
+                looked = perf_counter()
+                if all_there or not places.issubset(self._workers()):
+                    self._free()
+                    places = set()
+            if all_there:
+                return
+            sleep(POLL)
+
+    def _free(self) -> None:
+        """Let shards be made by any worker from now on."""
+        anywhere: dict[str, list[str]] = {shard.key: [] for shard in self._shards}
+        self.client.sync(self.client.scheduler.set_restrictions, worker=anywhere)
 
     def _insisting(self, ask: Callable[[], T]) -> T:
         """Ask again where the scheduler gave up because a task's workers died, and read those shards anew."""

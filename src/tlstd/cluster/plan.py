@@ -9,7 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
-from tlstd.cluster.crews import InProcess
+from tlstd.cluster.crews import InProcess, pairwise_sum
 from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.progress import duration
@@ -55,8 +55,21 @@ class Plan:
 
     @property
     def round_bytes(self) -> float:
-        """A vector over the features seen: what goes to every worker, and comes back once."""
+        """A vector over the features seen: what goes out, and comes back."""
         return 8.0 * self.n_features
+
+    @property
+    def between_workers(self) -> float:
+        """Bytes that workers send each other in a round: the vector to all but the first, and sums of neighbours."""
+        moved = 0
+
+        def add(left: int, right: int) -> int:
+            nonlocal moved
+            moved += left != right
+            return left
+
+        pairwise_sum((i * self.n_workers // self.n_files for i in range(self.n_files)), add)
+        return self.round_bytes * (min(self.n_workers, self.n_files) - 1 + moved)
 
     @property
     def seconds(self) -> float:
@@ -69,8 +82,8 @@ class Plan:
             f"{self.n_files:,} files, about {self.n_steps:,} steps, {self.n_workers:,} workers (from {self.file}):",
             f"  memory   {_size(self.worker_bytes)} at each worker ({self.bytes_per_step:.0f} bytes a step), "
             f"{_size(self.client_bytes)} here",
-            f"  traffic  {_size(self.round_bytes)} to and from each worker in a round, {self.dimension} rounds "
-            f"({self.n_features:,} features seen)",
+            f"  traffic  {_size(self.round_bytes)} from here and back in a round, {_size(self.between_workers)} "
+            f"between workers, {self.dimension} rounds ({self.n_features:,} features seen)",
             f"  time     about {duration(self.seconds)}: {1e6 * self.seconds_to_read:.1f} µs a step to read and "
             f"encode, {1e6 * self.seconds_to_multiply:.2f} µs a step and round",
         ]
