@@ -42,6 +42,7 @@ def local_workers(n_workers: int) -> Iterator[Any]:
         "distributed.comm.timeouts.connect": PATIENCE,  # a busy machine takes long to start a process
         "distributed.comm.timeouts.tcp": PATIENCE,
         "distributed.scheduler.worker-ttl": PATIENCE,
+        "distributed.deploy.lost-worker-timeout": PATIENCE,  # else one that takes long to come back is given up
     }
     with dask.config.set(settings):
         cluster = distributed.LocalCluster(
