@@ -139,7 +139,7 @@ def test_checkpoint(tmp_path: Path) -> None:
 
     def stop(text: str, share: float) -> None:
         said.append(text)
-        if text.startswith("round 3"):
+        if text.startswith("round 2"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

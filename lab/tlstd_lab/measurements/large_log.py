@@ -74,18 +74,18 @@ def episodes(n: int, rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def write(folder: Path, n_steps: int) -> None:
-    """The log, in ``FILES`` files."""
+def write(folder: Path, n_steps: int, n_files: int = FILES) -> None:
+    """The log, in several files."""
     rng, first, left = np.random.default_rng(0), 0, n_steps
-    for number in range(FILES):
-        frames, wanted = [], -(-left // (FILES - number))
+    for number in range(n_files):
+        frames, wanted = [], -(-left // (n_files - number))
         left -= wanted
         while wanted > 0:
             frame = pl.DataFrame(episodes(AT_ONCE, rng)).with_columns(pl.col("episode") + first)
             first += AT_ONCE
             frames.append(frame.head(wanted))
             wanted -= frames[-1].height
-        pl.concat(frames).write_parquet(folder / f"steps-{number}.parquet")
+        pl.concat(frames).write_parquet(folder / f"steps-{number:0{len(str(n_files - 1))}}.parquet")
 
 
 def measure(command: list[str], folder: Path) -> tuple[float, float, float, str]:

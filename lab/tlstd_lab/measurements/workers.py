@@ -1,51 +1,370 @@
-"""Time of an evaluation of ten million steps in ten files, in this process and on one and two workers.
+"""What an evaluation of a log in many files costs on workers of this machine, and that it survives them.
 
-uv run python -m tlstd_lab.measurements.workers    # about three minutes
+uv run python -m tlstd_lab.measurements.workers            # seconds of ten million steps: here, on 1 and 2 workers
+uv run python -m tlstd_lab.measurements.workers equality   # the same numbers from 1 to 64 shards and 1 to 4 workers
+uv run python -m tlstd_lab.measurements.workers kills      # a worker killed every ten seconds for ten minutes
+uv run python -m tlstd_lab.measurements.workers memory     # samples in memory and on a disk; fewer files
+uv run python -m tlstd_lab.measurements.workers traffic    # bytes of a round, measured and predicted
+uv run python -m tlstd_lab.measurements.workers large FOLDER   # 10⁸ steps, 10⁶ hashed features; 5 GB of files there
 """
 
 from __future__ import annotations
 
+import os
+import random
+import signal
+import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from tlstd import KrylovLSTD, TileCoder, Transitions
 from tlstd.cluster.clients import local_workers
+from tlstd.cluster.crews import Crew, InProcess, OnDask
 from tlstd.cluster.evaluate import evaluate_files
+from tlstd.cluster.operator import ShardedOperator
+from tlstd.cluster.shard import Shard
+from tlstd.domains.garnet import garnet_off_policy
+from tlstd.types import FloatArray
 from tlstd_lab.measurements.large_log import STEPS, write
+from tlstd_lab.problems import problem
 from tlstd_lab.tables import table
 
-STAGES = {"reading": "reading", "choosing": "choosing, by the client", "encoding": "encoding", "round 1 ": "rounds"}
+STAGES = {
+    "reading": "reading",
+    "choosing": "choosing",
+    "encoding": "encoding",
+    "round 0 ": "rounds",
+    "interval": "interval",
+}
 """What a report begins with, and what is then done."""
 
 
-def timed(pattern: str, n_workers: int) -> tuple[dict[str, float], float]:
-    """Seconds of each stage, and the value."""
-    began: list[tuple[str, float]] = []
+class Stages:
+    """Seconds of each stage of an evaluation, by its reports."""
 
-    def report(text: str, share: float) -> None:
+    def __init__(self) -> None:
+        self.began: list[tuple[str, float]] = []
+
+    def __call__(self, text: str, share: float) -> None:
         stage = next((words for start, words in STAGES.items() if text.startswith(start)), None)
-        if stage is not None:
-            began.append((stage, time.perf_counter()))
+        if stage is not None and stage not in [name for name, _ in self.began]:
+            self.began.append((stage, time.perf_counter()))
 
+    def seconds(self) -> dict[str, float]:
+        """Of each stage, the last until now."""
+        ends = [*(start for _, start in self.began[1:]), time.perf_counter()]
+        return {stage: end - start for (stage, start), end in zip(self.began, ends, strict=True)}
+
+
+def timed(pattern: str | list[str], n_workers: int, **options: Any) -> tuple[dict[str, float], str]:
+    """Seconds of each stage, and the answer."""
+    stages = Stages()
     with local_workers(n_workers) if n_workers else nullcontext() as client:
-        found = evaluate_files(pattern, gamma=0.99, client=client, report=report, estimators=("KrylovLSTD",))
-        ends = [*(start for _, start in began[1:]), time.perf_counter()]
-    return {stage: end - start for (stage, start), end in zip(began, ends, strict=True)}, found.value
+        if client is not None:
+            client.gather(client.map(_warm, range(n_workers), pure=False))
+        found = evaluate_files(pattern, gamma=0.99, client=client, report=stages, **options)
+        seconds = stages.seconds()
+    return seconds, str(found.rows[0].interval)
 
 
-def main() -> None:
-    """Print the table."""
+def _warm(i: int) -> None:
+    """Import what a worker will need."""
+    import tlstd.cluster.evaluate  # noqa: F401
+
+    time.sleep(0.5)
+
+
+def times(n_steps: int = STEPS) -> None:
+    """Seconds here, on one worker and on two."""
     rows = []
     with tempfile.TemporaryDirectory() as name:
-        write(Path(name), STEPS)
+        write(Path(name), n_steps)
         for n_workers in (0, 1, 2):
-            seconds, value = timed(str(Path(name) / "*.parquet"), n_workers)
+            seconds, answer = timed(str(Path(name) / "*.parquet"), n_workers)
             who = f"{n_workers} worker{'s' * (n_workers > 1)}" if n_workers else "this process"
             rows.append([who, *(f"{seconds[stage]:.1f}" for stage in STAGES.values()), f"{sum(seconds.values()):.1f}"])
-            rows[-1].append(repr(value))
+            rows[-1].append(answer)
     print(table(["seconds", *STAGES.values(), "all", "value"], rows))
 
 
+# --- the same numbers -----------------------------------------------------------------------------------------------
+
+
+def streams() -> dict[str, tuple[Transitions, int, float]]:
+    """Transitions, dimension and λ of three problems."""
+    energy, car = problem("energy"), problem("car-tiles")
+    process = garnet_off_policy(60, 4, 3, 40, np.random.default_rng(0), gamma=0.95, features="binary", active=5)
+    return {
+        "energy storage, 10,000 samples": (_recorded(energy, 10_000), 12, 0.9),
+        "Mountain Car, tiles, 5,000 samples": (_recorded(car, 5_000), 40, 0.9),
+        "Garnet, off-policy, 5,000 samples": (process.sample(5_000, np.random.default_rng(1)), 20, 0.5),
+    }
+
+
+def _recorded(of: Any, n_steps: int) -> Transitions:
+    from tlstd.streams.simulated import record
+
+    return record(of.domain, None, of.features, n_steps=n_steps, seed=0)
+
+
+def _shard(transitions: Transitions, lambda_: float) -> Shard:
+    return Shard.of([transitions], transitions.n_features, lambda_)
+
+
+def equality() -> None:
+    """Largest difference of predictions to one model of all samples, in units of the largest prediction."""
+    rows = []
+    for name, (steps, dimension, lambda_) in streams().items():
+        model = KrylovLSTD(steps.n_features, lambda_=lambda_, dimension=dimension)
+        model.update_many(steps)
+        truth = model.predict(steps.X)
+        for n_shards in (1, 2, 7, 64):
+            ends = np.linspace(0, len(steps), n_shards + 1).astype(int)
+            loads = [partial(_shard, steps[a:b], lambda_) for a, b in pairwise(ends)]
+            here = _predictions(ShardedOperator(InProcess([load() for load in loads])), dimension, steps)
+            away = float(np.abs(here - truth).max() / np.abs(truth).max())
+            same = []
+            for n_workers in (1, 2, 3, 4):
+                with local_workers(n_workers) as client:
+                    there = _predictions(ShardedOperator(OnDask(client, loads)), dimension, steps)
+                same.append("same bits" if (there == here).all() else f"{np.abs(there - here).max():.1e}")
+            rows.append([name, str(n_shards), f"{away:.1e}", *same])
+            print(rows[-1], flush=True)
+    print(table(["", "shards", "away from one model", *(f"{n} workers" for n in (1, 2, 3, 4))], rows))
+
+
+def _predictions(operator: ShardedOperator, dimension: int, steps: Transitions) -> FloatArray:
+    ids, weights = operator.solve(dimension)
+    whole = np.zeros(steps.n_features)
+    whole[ids] = weights[:, 0]
+    found: FloatArray = steps.X @ whole
+    return found
+
+
+# --- workers that die -----------------------------------------------------------------------------------------------
+
+
+def kills(seconds: int = 600, every: int = 10, n_workers: int = 3) -> None:
+    """Rounds over samples from files, for so long, while a worker is killed every so often; and without workers."""
+    from tlstd.cluster.log_shard import LogFile
+
+    with tempfile.TemporaryDirectory() as name:
+        write(Path(name), 300_000, 12)
+        files = [LogFile(str(path)) for path in sorted(Path(name).glob("*.parquet"))]
+        with local_workers(n_workers) as client:
+            stop, killed = threading.Event(), [0]
+            killer = threading.Thread(target=_killer, args=(client, every, stop, killed), daemon=True)
+            began = time.perf_counter()
+            killer.start()
+            operator = _encoded(OnDask(client, files), files)
+            n_steps, V, n_rounds = sum(operator.counts), operator.b(), 0
+            while time.perf_counter() - began < seconds:
+                V = _next(operator, V)
+                n_rounds += 1
+                if n_rounds % 50 == 0:
+                    print(f"{time.perf_counter() - began:.0f} s, {killed[0]} killed, round {n_rounds}", flush=True)
+            lasted = time.perf_counter() - began
+            stop.set()
+            killer.join()
+        here = _encoded(InProcess([file() for file in files]), files)
+        expected = here.b()
+        for _ in range(n_rounds):
+            expected = _next(here, expected)
+    print(
+        f"{lasted:.0f} s, {killed[0]} workers killed, {n_rounds} rounds over {n_steps:,} steps of "
+        f"{len(operator.counts)} files; without workers {sum(here.counts):,} steps, and "
+        f"{'the same bits' if (expected == V).all() else 'OTHER NUMBERS'}"
+    )
+
+
+def _next(operator: ShardedOperator, V: FloatArray) -> FloatArray:
+    """A product with A, and one with its transpose."""
+    W = operator.matvec(V)
+    product = operator.rmatvec(W / np.abs(W).max())
+    scaled: FloatArray = product / np.abs(product).max()
+    return scaled
+
+
+def _killer(client: Any, every: float, stop: threading.Event, killed: list[int]) -> None:
+    chosen = random.Random(0)
+    pids: dict[str, int] = {}
+    while not stop.wait(every):
+        alive = list(client.scheduler_info()["workers"])
+        if not alive:
+            continue
+        try:
+            pids = client.run(os.getpid, workers=[chosen.choice(alive)], on_error="ignore")
+            for pid in pids.values():
+                os.kill(pid, signal.SIGKILL)
+                killed[0] += 1
+        except (OSError, ValueError):  # it was gone already
+            continue
+
+
+# --- memory and traffic ---------------------------------------------------------------------------------------------
+
+
+def memory(n_steps: int = 4_000_000, n_files: int = 20) -> None:
+    """Samples in memory and in files; and half, a tenth of the log."""
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write(folder, n_steps, n_files)
+        names = [str(path) for path in sorted(folder.glob("*.parquet"))]
+        cases: dict[str, tuple[list[str], dict[str, Any]]] = {
+            "in memory": (names, {}),
+            "on a disk (spill)": (names, {"spill": folder / "spill"}),
+            "half of the files": (names[::2], {}),
+            "a tenth of the files": (names[::10], {}),
+        }
+        for case, (chosen, options) in cases.items():
+            seconds, most, answer = _in_process_of_its_own(partial(timed, chosen, 0, **options))
+            rounds = seconds["rounds"] + seconds["interval"]
+            rows.append([case, f"{sum(seconds.values()):.0f}", f"{seconds['encoding']:.1f}", f"{rounds:.1f}"])
+            rows[-1] += [f"{most / 1e9:.2f}", answer]
+            print(rows[-1], flush=True)
+    print(table(["", "seconds", "encoding", "rounds and interval", "GB at most", "value"], rows))
+
+
+def _in_process_of_its_own(run: Callable[[], tuple[dict[str, float], str]]) -> tuple[dict[str, float], float, str]:
+    """What a call returns, and the most memory of its own that the process had."""
+    receiver, sender = os.pipe()
+    child = os.fork()
+    if child == 0:
+        done, most = threading.Event(), [0.0]
+        watch = threading.Thread(target=_watch, args=([os.getpid()], done, most), daemon=True)
+        watch.start()
+        found = run()
+        done.set()
+        watch.join()
+        os.write(sender, repr((*found, most[0])).encode())
+        os._exit(0)
+    os.close(sender)
+    with os.fdopen(receiver, "rb") as pipe:
+        text = pipe.read().decode()
+    os.waitpid(child, 0)
+    seconds, answer, most_bytes = eval(text)
+    return seconds, most_bytes, answer
+
+
+def _own_bytes(pid: int) -> float:
+    """Memory of a process that is not a copy of a file."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return 1024.0 * sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "RssShmem")))
+
+
+def _resident_bytes(pid: int) -> float:
+    try:
+        return 4096.0 * int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+
+
+def _watch(pids: list[int], done: threading.Event, most: list[float]) -> None:
+    """Note the most memory that processes have together: their own, and all that is resident."""
+    while not done.wait(0.2):
+        most[0] = max(most[0], sum(map(_own_bytes, pids)))
+        if len(most) > 1:
+            most[1] = max(most[1], sum(map(_resident_bytes, pids)))
+
+
+def traffic() -> None:
+    """Bytes that workers have sent each other in a round, and what ``--plan`` says."""
+    from tlstd.cluster.log_shard import LogFile
+    from tlstd.cluster.plan import plan
+
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        write(Path(name), 1_000_000, 32)
+        files = [LogFile(str(path)) for path in sorted(Path(name).glob("*.parquet"))]
+        for n_workers in (1, 2, 4):
+            said = plan(files, gamma=0.99, n_workers=n_workers)
+            with local_workers(n_workers) as client:
+                operator = _encoded(OnDask(client, files), files)
+                V = np.ones((operator.n, 1))
+                operator.matvec(V)
+                before = sum(client.run(_sent).values())
+                for _ in range(10):
+                    operator.matvec(V)
+                between = (sum(client.run(_sent).values()) - before) / 10
+            rows.append([str(n_workers), f"{operator.n:,}", f"{8 * operator.n / 1e3:.0f}", f"{between / 1e3:.0f}"])
+            rows[-1].append(f"{said.between_workers / 1e3:.0f}")
+            print(rows[-1], flush=True)
+    print(table(["workers", "features", "a vector, kB", "between workers in a round, kB", "predicted"], rows))
+
+
+def _encoded(crew: Crew, files: list[Any]) -> ShardedOperator:
+    from tlstd.cluster.files import prepare
+    from tlstd.evaluation.run import feature_map
+    from tlstd.evaluation.value_function import ValueFunction
+
+    map_ = feature_map("auto", files[0].read().log)
+    values = ValueFunction(KrylovLSTD(map_.n_features, lambda_=0.9, dimension=1), map_, 0.99)
+    prepare(crew, files)
+    crew.change("encoded", [(values, None, False, 0.9, {})] * len(crew))
+    return ShardedOperator(crew)
+
+
+def _sent(dask_worker: Any) -> int:
+    return int(dask_worker.transfer_outgoing_bytes_total)
+
+
+# --- large ----------------------------------------------------------------------------------------------------------
+
+
+def large(folder: Path, n_steps: int = 100_000_000, n_files: int = 100) -> None:
+    """Ten active ones of a million hashed features, two workers, samples on a disk."""
+    if not list(folder.glob("*.parquet")):
+        folder.mkdir(parents=True, exist_ok=True)
+        write(folder, n_steps, n_files)
+    tiles = TileCoder([-6.0] * 4, [6.0] * 4, tiles=24, tilings=9, hash_size=1_000_000, bias=True)
+    stages, done, most = Stages(), threading.Event(), [0.0, 0.0]
+    last = [0.0]
+
+    def report(text: str, share: float) -> None:
+        stages(text, share)
+        if time.perf_counter() - last[0] > 20.0:
+            last[0] = time.perf_counter()
+            print(f"{text}; {most[0] / 1e9:.1f} GB", flush=True)
+
+    with local_workers(2) as client:
+        pids = [os.getpid(), *client.run(os.getpid).values()]
+        threading.Thread(target=_watch, args=(pids, done, most), daemon=True).start()
+        pattern = str(folder / "*.parquet")
+        spill = folder / "spill"
+        found = evaluate_files(pattern, gamma=0.99, client=client, features=tiles, spill=spill, report=report)
+        seconds = stages.seconds()
+        done.set()
+    print(found.table, found.rows[0].interval, *found.notes, sep="\n")
+    print(f"{found.model.model.sparse_weights.indices.size:,} features seen")
+    print(f"at most {most[0] / 1e9:.1f} GB in the client and two workers ({most[1] / 1e9:.1f} with pages of files)")
+    print(table([*seconds, "all"], [[f"{each:.0f}" for each in [*seconds.values(), sum(seconds.values())]]]))
+
+
+COMMANDS = {"equality": equality, "kills": kills, "memory": memory, "traffic": traffic}
+
+
+def main(words: list[str]) -> None:
+    """What was asked for."""
+    if not words:
+        times()
+    elif words[0] == "large":
+        large(Path(words[1]))
+    else:
+        COMMANDS[words[0]](*map(int, words[1:]))
+
+
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -74,6 +74,12 @@ def command(
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="With workers: keep rounds there, to go on after a stop.")
     ] = None,
+    spill: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="With workers: keep samples in files there, on their disks, not in memory."
+        ),
+    ] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what many files will take, from one of them, and stop.")
     ] = False,
@@ -112,12 +118,13 @@ def command(
         if plan:
             typer.echo(str(_plan(source, max(1, workers), question)))
             return
-        question |= {"policy": target, "start": start}
+        question |= {"policy": target, "start": start, "level": level}
         with progress() as report:
             if workers or cluster is not None:
-                found = _on_workers(source, workers, cluster, on_error, checkpoint, question, report)
+                how = {"on_error": on_error, "checkpoint": checkpoint, "spill": spill}
+                found = _on_workers(source, workers, cluster, question | how, report)
             else:
-                question |= {"probabilities": "estimate" if estimate else "logged", "all": all_, "level": level}
+                question |= {"probabilities": "estimate" if estimate else "logged", "all": all_}
                 found = _here(source, question, report)
             report("how far to trust it", 0.95)
             shown = found.to_json() if json_ else "\n".join(printable(line) for line in str(found).splitlines())
@@ -163,8 +170,6 @@ def _on_workers(
     source: _Source,
     workers: int,
     cluster: str | None,
-    on_error: str,
-    checkpoint: Path | None,
     question: dict[str, Any],
     report: Report,
 ) -> Evaluation:
@@ -182,8 +187,6 @@ def _on_workers(
             preset=source.preset,
             options=source.options,
             storage=source.storage,
-            on_error=on_error,
-            checkpoint=checkpoint,
             report=lambda text, share: report(text, 0.9 * share),
             **question,
         )

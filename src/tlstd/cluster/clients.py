@@ -18,6 +18,9 @@ ONE_THREAD = dict.fromkeys(
 FAILURES = 1_000
 """Workers that may die with a task before it counts as the one that kills them."""
 
+PATIENCE = "600s"
+"""How long a worker of this machine may take to answer."""
+
 
 def _distributed() -> Any:
     with needs("distributed"):
@@ -33,7 +36,15 @@ def local_workers(n_workers: int) -> Iterator[Any]:
     n_workers = parameters.integer("workers", n_workers)
     distributed = _distributed()
     dask = import_module("dask")
-    with dask.config.set({"distributed.scheduler.allowed-failures": FAILURES, "distributed.nanny.environ": ONE_THREAD}):
+    settings: dict[str, Any] = {
+        "distributed.scheduler.allowed-failures": FAILURES,
+        "distributed.nanny.environ": ONE_THREAD,
+        "distributed.comm.timeouts.connect": PATIENCE,  # a busy machine takes long to start a process
+        "distributed.comm.timeouts.tcp": PATIENCE,
+        "distributed.scheduler.worker-ttl": PATIENCE,
+        "distributed.deploy.lost-worker-timeout": PATIENCE,  # else one that takes long to come back is given up
+    }
+    with dask.config.set(settings):
         cluster = distributed.LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,17 +13,21 @@ from numpy.typing import ArrayLike
 from tlstd import parameters
 from tlstd.cluster.checkpoint import Checkpoint
 from tlstd.cluster.crews import Crew, InProcess, OnDask
-from tlstd.cluster.files import Overview, mean_features, prepare
+from tlstd.cluster.files import Overview, prepare
+from tlstd.cluster.interval import AskedMean, Guess, sharded_interval
 from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.operator import ShardedOperator
+from tlstd.cluster.progress import Pace, Report
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.fixed_weights import FixedWeights
 from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.evaluation.evaluate import evaluate
+from tlstd.evaluation.asked_of_log import influence_on
+from tlstd.evaluation.evaluate import answered, with_middle
 from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
+from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.policies import Target
-from tlstd.evaluation.run import SAMPLE, SAMPLED
+from tlstd.evaluation.run import SAMPLE, SAMPLED, Run
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.features.base import FeatureMap
 from tlstd.logs.joining import concatenate
@@ -31,7 +35,10 @@ from tlstd.logs.log import Log
 from tlstd.logs.readers import file_names
 from tlstd.types import FloatArray
 
-Report = Callable[[str, float], None]
+WHICH = {"start states": "first", "all states": "all", "first state": "first"}
+"""Sets of start states that are in the log, and which of its states they are."""
+FEWEST_EPISODES = 20
+"""In a sample; where fewer would be in it, the sample is of the first steps."""
 
 
 def evaluate_files(
@@ -49,6 +56,8 @@ def evaluate_files(
     storage: Mapping[str, str] | None = None,
     on_error: str = "stop",
     checkpoint: Any = None,
+    spill: Any = None,
+    level: float = 0.95,
     report: Report | None = None,
 ) -> Evaluation:
     """The value of a policy from a log in files, each of which is read, encoded and kept by one worker.
@@ -74,115 +83,161 @@ def evaluate_files(
         What to do with files that cannot be used.
     checkpoint : folder, optional
         Where rounds are kept: the same call goes on where it was stopped.
+    spill : folder, optional
+        Of the workers' machines, on a local disk: what they have read is kept there and not in memory.
+    level : float in (0, 1)
+        Of the interval.
     report : function of a text and a share, optional
     """
     say: Report = (lambda text, share: None) if report is None else report
     secrets = None if storage is None else dict(storage)
-    files = [LogFile(name, columns, preset, dict(options or {}), secrets) for name in file_names(source, storage)]
+    folder = None if spill is None else str(spill)
+    names = file_names(source, storage)
+    files = [LogFile(name, columns, preset, dict(options or {}), secrets, folder) for name in names]
     say(f"reading {len(files):,} files", 0.0)
     crew = _crew(client, files, say)
     overview = prepare(crew, files, on_error)
     say("choosing features, λ and dimension", 0.3)
-    answer, log = _on_sample(crew, overview, gamma, features, policy, start, estimators)
+    question = {"gamma": gamma, "features": features, "policy": policy, "start": start, "level": level}
+    answer, log = _on_sample(crew, overview, estimators, **question)
     fitted = answer.fitted
     assert fitted is not None
-    question = _question(files, fitted, gamma, overview)
-    rounds = Checkpoint(checkpoint, question)
+    rounds = Checkpoint(checkpoint, _question(files, fitted, gamma, overview))
     began = perf_counter()
-    values, means = _solved(crew, fitted, rounds, say)
+    solved = _solved(crew, fitted, rounds, say, overview)
     first, others = answer.rows[0], answer.rows[1:]
-    seconds = perf_counter() - began
-    if len(log) < overview.n_steps:  # the sample's interval is not that of all steps
-        row, others = Row(first.name, means, seconds, first.note.partition("; debiased")[0]), ()
+    if len(log) < overview.n_steps:
+        interval = _interval(solved, fitted, rounds, say, overview, level)
+        row = with_middle(Row(first.name, solved.means, perf_counter() - began, first.note), interval)
+        others = ()
     else:
-        row = replace(first, values=means | dict(list(first.values.items())[:1]), seconds=seconds)
+        values = solved.means | dict(list(first.values.items())[:1])
+        row = replace(first, values=values, seconds=perf_counter() - began)
     notes = (*overview.notes, *(note for note in answer.notes if note not in log.notes))
     say("done", 1.0)
-    return replace(
-        answer, rows=(row, *others), model=values, notes=notes, source=f"{len(files):,} files", fitted=fitted
-    )
+    source = f"{len(files):,} files"
+    return replace(answer, rows=(row, *others), model=solved.values, notes=notes, source=source)
 
 
 def _crew(client: Any, files: Sequence[LogFile], say: Report) -> Crew:
+    pace = Pace(say, f"read {{}} of {len(files):,} files", len(files), (0.0, 0.3))
     if client is not None:
-        return OnDask(
-            client, files, lambda done: say(f"read {done:,} of {len(files):,} files", 0.3 * done / len(files))
-        )
+        return OnDask(client, files, pace)
     shards = []
     for i, file in enumerate(files):
         shards.append(file())
-        say(f"read {i + 1:,} of {len(files):,} files", 0.3 * (i + 1) / len(files))
+        pace(i + 1)
     return InProcess(shards)
 
 
 def _on_sample(
     crew: Crew,
     overview: Overview,
+    estimators: Iterable[str] | None,
+    *,
     gamma: float,
     features: FeatureMap | str,
     policy: Any,
     start: ArrayLike | str | None,
-    estimators: Iterable[str] | None,
+    level: float,
 ) -> tuple[Evaluation, Log]:
     """The answer of one machine for the log, or for a sample of its episodes, and that log."""
     share = 1.0 if overview.n_steps <= SAMPLED else SAMPLE / overview.n_steps
     if policy is not None and not callable(policy):
         raise InvalidInputError("the policy is an array: on several files pass a function from observations")
-    pieces: list[Log] = [piece for piece in crew.each("sample", share) if len(piece)]
-    if not pieces:
-        raise InvalidInputError(
-            f"none of {overview.n_episodes:,} episodes is in the sample on which parameters are chosen: give episodes "
-            "names, or more of them"
-        )
-    log = concatenate(pieces)
-    answer = evaluate(
-        log,
-        gamma=gamma,
-        features=features,
-        policy=policy,
-        start=start,
-        estimators=estimators if share == 1.0 else ("KrylovLSTD", "LSTDQ"),
-    )
+    few = share < 1.0 and share * overview.n_episodes < FEWEST_EPISODES
+    parts: list[Log] = crew.each("first_steps", SAMPLE) if few else crew.each("sample", share)
+    log = concatenate([part for part in parts if len(part)])
+    rows = estimators if share == 1.0 else ("KrylovLSTD", "LSTDQ")
+    run = Run(log, gamma, features, policy, start, rows, "logged", False, level, None, crew.map)
+    answer = answered(run, with_interval=share == 1.0)
     if share < 1.0:
         said = (
-            f"{overview.n_steps:,} steps: parameters were chosen on {len(log):,} of them, {log.n_episodes:,} episodes."
+            f"{overview.n_steps:,} steps: parameters were chosen on {'the first ' * few}{len(log):,} of them, "
+            f"{log.n_episodes:,} episode{'s' * (log.n_episodes != 1)}, and trust is about these. Value and interval "
+            "are of all steps."
         )
         answer = replace(answer, notes=(*answer.notes, said))
     return answer, log
 
 
-def _solved(crew: Crew, fitted: Fitted, rounds: Checkpoint, say: Report) -> tuple[ValueFunction, dict[str, float]]:
+class _Solved(NamedTuple):
+    """What all shards say."""
+
+    operator: ShardedOperator
+    weights: FloatArray
+    values: ValueFunction
+    asked: dict[str, AskedMean]
+    means: dict[str, float]
+
+
+def _solved(crew: Crew, fitted: Fitted, rounds: Checkpoint, say: Report, overview: Overview) -> _Solved:
     """The values by all shards, and their means over the sets of start states."""
     old = fitted.values
     n = old.model.n_features
     fresh = KrylovLSTD(n, lambda_=fitted.lambda_, dimension=fitted.dimension)
     options: dict[str, Any] = {"kind": old.kind, "n_actions": old.n_actions, "offsets": old.offsets}
     template = ValueFunction(fresh, old.features, old.gamma, **options)
-    starts = _start_sums(crew, template, fitted)
     say("encoding", 0.4)
-    lambda_, with_ratios = fitted.lambda_, fitted.rhos is not None
-    target = _sent(fitted)
-    crew.change("encoded", [(template, target, with_ratios, lambda_)] * len(crew))
+    sets = {name: WHICH[name] for name in fitted.starts if name in WHICH}
+    own = (template, _sent(fitted), fitted.rhos is not None, fitted.lambda_, sets)
+    crew.change("encoded", [own] * len(crew), Pace(say, f"encoded {{}} of {len(crew):,} files", len(crew), (0.4, 0.5)))
     operator = ShardedOperator(crew)
-    done = 0
+    pace = Pace(say, f"round {{}} of {fitted.dimension:,}", fitted.dimension, (0.5, 0.75), overview.n_steps)
+    pace(done := 0)
 
     def product(V: FloatArray) -> FloatArray:
         nonlocal done
         done += 1
-        say(f"round {done:,} of {fitted.dimension:,}", 0.5 + 0.5 * done / (fitted.dimension + 1))
-        return rounds.remember(f"round-{done:04d}", lambda: operator.matvec(V))
+        was_known = rounds.n_known
+        found = rounds.remember(f"round-{done:04d}", lambda: operator.matvec(V))
+        if rounds.n_known > was_known:
+            pace.known(done)
+        else:
+            pace(done)
+        return found
 
     ids, weights = operator.solve(fitted.dimension, product)
-    model = FixedWeights.of(n, lambda_, ids, weights, sum(operator.counts))
+    model = FixedWeights.of(n, fitted.lambda_, ids, weights, sum(operator.counts))
     values = ValueFunction(model, old.features, old.gamma, **options)
-    means = {}
-    for name, set_ in fitted.starts.items():
-        if name in starts:
-            mean, offset = mean_features(starts[name], ids)
-            means[name] = float(mean @ weights[:, 0]) + offset
-        else:
-            means[name] = float(np.mean(values.values_of(fitted.encode(set_))))
-    return values, means
+    asked = {name: _asked(operator, fitted, name) for name in fitted.starts}
+    means = {name: float(each.x @ weights[:, 0]) + each.offset for name, each in asked.items()}
+    return _Solved(operator, weights, values, asked, means)
+
+
+def _asked(operator: ShardedOperator, fitted: Fitted, name: str) -> AskedMean:
+    """The mean over a set of start states: of the log, by all shards; or of states that were given."""
+    n = operator.n
+    if name in WHICH:
+        sums = operator.crew.total("asked_sum", name, n)[:, 0]
+        count = max(1.0, float(sums[n]))
+        return AskedMean(name, sums[:n] / count, float(sums[n + 1]) / count, int(sums[n]))
+    X, offsets = fitted.encode(fitted.starts[name])
+    mean = np.asarray(X.mean(axis=0)).ravel()[operator.ids]
+    return AskedMean(None, mean, float(offsets.mean()), len(offsets))
+
+
+def _interval(
+    solved: _Solved, fitted: Fitted, rounds: Checkpoint, say: Report, overview: Overview, level: float
+) -> Interval:
+    """The interval of the first set of start states, from all shards."""
+    say("interval", 0.75)
+    found = influence_on(fitted)
+    error = found.standard_error * np.sqrt(found.groups.n_groups / max(1, overview.n_episodes))
+    assert isinstance(fitted.values.model, KrylovLSTD)
+    guess = Guess(fitted.values.model.seen_ids, found.adjoint, float(error))
+    pace = Pace(say, "interval: round {}", 30, (0.75, 1.0), overview.n_steps, exactly=False)
+    done = 0
+
+    def remember(name: str, compute: Callable[[], FloatArray]) -> FloatArray:
+        nonlocal done
+        kept = rounds.remember(name, compute)
+        done += 1
+        pace(done)
+        return kept
+
+    asked = next(iter(solved.asked.values()))
+    return sharded_interval(solved.operator, solved.weights, asked, guess, level, remember)
 
 
 def _sent(fitted: Fitted) -> Target | None:
@@ -196,16 +251,6 @@ def _sent(fitted: Fitted) -> Target | None:
             "pass a function from observations"
         )
     return None
-
-
-def _start_sums(crew: Crew, template: ValueFunction, fitted: Fitted) -> dict[str, list[Any]]:
-    """Sums of the features of start states by shard, for each set of them that is in the log."""
-    which = {"start states": "first", "all states": "all", "first state": "first"}
-    return {
-        name: crew.each("start_features", template, fitted.target, which[name])
-        for name in fitted.starts
-        if name in which
-    }
 
 
 def _question(files: Sequence[LogFile], fitted: Fitted, gamma: float, overview: Overview) -> dict[str, Any]:

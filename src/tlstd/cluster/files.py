@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
 from tlstd import parameters
 from tlstd.cluster.crews import Crew
 from tlstd.cluster.log_shard import LogFile, Summary
 from tlstd.errors import InvalidInputError
-from tlstd.types import FloatArray, IntArray
 
 SHORTEST = 10
 """Steps of an episode on average from which the same one in two files is taken for a copy."""
@@ -101,11 +98,12 @@ def _join(crew: Crew, summaries: Sequence[Summary]) -> list[str]:
     goes_on = [a.goes_on_in(b) for a, b in pairwise(borders) if a is not None and b is not None]
     lengths = crew.each("last_length") if any(goes_on) else [0] * len(borders)
     n_observations = max(each.n_observations for each in summaries) or None
-    arguments, length, first_id = [], 0, 0
+    arguments, length, first_id, n_before = [], 0, 0, 0
     for i in range(len(borders)):
         before = borders[i - 1] if i and goes_on[i - 1] else None
         after = borders[i + 1] if i < len(goes_on) and goes_on[i] else None
-        arguments.append((before, after, length, first_id, n_observations))
+        arguments.append((before, after, length, first_id, n_before, n_observations))
+        n_before += summaries[i].n_steps
         first_id += summaries[i].n_episodes - (after is not None)
         inside = before is not None and summaries[i].n_episodes == 1
         length = lengths[i] + (length if inside else 0) if after is not None else 0
@@ -124,15 +122,3 @@ def _together(notes: Sequence[Sequence[str]]) -> list[str]:
         same[0] if len(set(same)) == 1 else f"{same[0]} So or similarly in {len(same):,} files."
         for same in found.values()
     ]
-
-
-def mean_features(parts: Sequence[tuple[IntArray, FloatArray, int, float]], ids: IntArray) -> tuple[FloatArray, float]:
-    """The mean over start states of the features ``ids`` and of the offsets, from the sums of the shards."""
-    total, count, offset = np.zeros(ids.size), 0, 0.0
-    for own, sums, n, offsets in parts:
-        at = np.minimum(np.searchsorted(ids, own), ids.size - 1)
-        known = ids[at] == own
-        total[at[known]] += sums[known]
-        count += n
-        offset += offsets
-    return total / max(1, count), offset / max(1, count)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tlstd.cluster.shard import Shard
+from tlstd.cluster.shard import AskedStates, Shard
+from tlstd.cluster.spill import Mapped
 from tlstd.errors import InvalidInputError, TlstdError
 from tlstd.evaluation.policies import Target, as_target
 from tlstd.evaluation.ratios import ratios_of
@@ -20,7 +21,7 @@ from tlstd.logs.checking import check
 from tlstd.logs.log import Log
 from tlstd.logs.reading import Source
 from tlstd.logs.words import plain
-from tlstd.types import FloatArray
+from tlstd.types import FloatArray, IntArray
 
 UInt64Array = NDArray[np.uint64]
 
@@ -77,6 +78,8 @@ class LogFile:
     """Of :meth:`tlstd.Log.from_frame`."""
     storage: dict[str, str] | None = field(default=None, repr=False)
     """Options of polars for addresses: secrets, which are never shown."""
+    spill: str | None = None
+    """A folder of the worker in which to keep what was read; None: in memory."""
 
     def __call__(self) -> LogShard:
         """Read; what is wrong with the file is kept, not raised."""
@@ -101,7 +104,7 @@ class LogFile:
             named=table.episode is not None,
             observation=log.observations[0].copy(),
         )
-        return LogShard(self, log, border)
+        return LogShard(self, log, border).spilled()
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +115,29 @@ class LogShard:
     log: Log | None
     border: Border | None
     problem: str = ""
+    n_before: int = 0
+    """Steps in files before."""
+    mapped: Mapped | None = None
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (self.file, self.log, self.border, self.problem, self.n_before)
+
+    def spilled(self) -> LogShard:
+        """The same with its columns in a file, if its :class:`LogFile` says so."""
+        if self.file.spill is None or self.log is None:
+            return self
+        columns: dict[str, Any] = {each.name: getattr(self.log, each.name) for each in fields(self.log)}
+        arrays: dict[str, Any] = {
+            name: of for name, of in columns.items() if isinstance(of, np.ndarray) and of.dtype != object
+        }
+        mapped = Mapped(self.file.spill, list(arrays.values()))
+        moved: dict[str, Any] = dict(zip(arrays, mapped.arrays, strict=True))
+        return replace(self, log=replace(self.log, **moved), mapped=mapped)
+
+    def rest(self) -> None:
+        """Give memory back that can be had again."""
+        if self.mapped is not None:
+            self.mapped.rest()
 
     @property
     def _log(self) -> Log:
@@ -152,18 +178,24 @@ class LogShard:
         )
 
     def joined(
-        self, before: Border | None, after: Border | None, length: int, first_id: int, n_observations: int | None
+        self,
+        before: Border | None,
+        after: Border | None,
+        length: int,
+        first_id: int,
+        n_before: int,
+        n_observations: int | None,
     ) -> LogShard:
         """The same file with the episodes that go on from the file before and in the next one.
 
         ``length`` steps of the first episode were in files before; episodes without names are numbers from
-        ``first_id`` on; discrete observations are one of ``n_observations``.
+        ``first_id`` on; ``n_before`` steps are in files before; discrete observations are one of ``n_observations``.
         """
         if before is None and after is None:
             log = replace(self._log, n_observations=n_observations)
             if self.border is not None and not self.border.named:
                 log = replace(log, ids=list(range(first_id, first_id + log.n_episodes)))
-            return replace(self, log=log)
+            return replace(self, log=log, n_before=n_before)
         options: dict[str, Any] = {"continues": before is not None, "begins": before is None, "before": length}
         options |= {"first_id": first_id}
         if n_observations is not None and "n_observations" not in self.file.options:
@@ -176,7 +208,7 @@ class LogShard:
             truncated = log.truncated.copy()
             truncated[-1] = False
             log = replace(log, final=final, has_final=has_final, truncated=truncated, goes_on=True)
-        return replace(read, log=log)
+        return replace(read, log=log, n_before=n_before)
 
     def n_starts(self) -> int:
         """Rows in which an episode begins."""
@@ -194,29 +226,55 @@ class LogShard:
         salt = "" if self.border is not None and self.border.named else self.file.path
         return log.select(np.flatnonzero(_hashes(log.ids, salt) < np.uint64(share * 2.0**64)))
 
-    def encoded(self, values: ValueFunction, target: Target | None, with_ratios: bool, lambda_: float) -> Shard:
-        """Its samples, in the features of a value function; a ``target`` of None is the one in the log's columns."""
+    def first_steps(self, n: int) -> Log:
+        """Those of the first ``n`` steps of all files that are in this one."""
+        return self._log[: max(0, n - self.n_before)]
+
+    def encoded(
+        self, values: ValueFunction, target: Target | None, with_ratios: bool, lambda_: float, sets: dict[str, str]
+    ) -> Shard:
+        """Its samples, in the features of a value function; a ``target`` of None is the one in the log's columns.
+
+        ``sets`` are states that are asked for, by name: "first" ones of the episodes, or "all".
+        """
         log = self._log
         rhos: FloatArray | None = None
         if with_ratios:
             assert log.probabilities is not None
             rhos = ratios_of(log, as_target(log.policy, log) if target is None else target, log.probabilities)
         pieces = values.pieces(log, target=target, rhos=rhos)
-        return Shard.of(pieces, values.model.n_features, lambda_)
+        shard = Shard.of(pieces, values.model.n_features, lambda_)
+        asked = {name: self._asked(shard, values, target, which) for name, which in sets.items()}
+        return replace(shard, asked=asked).spilled(self.file.spill)
 
-    def start_features(
-        self, values: ValueFunction, target: Target | None, which: str
-    ) -> tuple[Any, FloatArray, int, float]:
-        """Sums of the features of its start states, or of all: ids, sums, of how many states, and of their offsets."""
+    def _asked(self, shard: Shard, values: ValueFunction, target: Target | None, which: str) -> AskedStates:
+        """First states of the episodes, or all, with the samples that they came with."""
         log = self._log
-        rows = log.start_rows if which == "first" else np.arange(len(log))
+        known = log.terminated[log.episodes[1:] - 1] | log.has_final
+        left_out = (log.episodes[1:] - 1)[~known]
+        learned = np.delete(np.arange(len(log)), left_out)
+        assert learned.size == len(shard)
+        own = which == "all" and values.kind == "states"
+        rows = log.start_rows if which == "first" else left_out if own else np.arange(len(log))
+        sample = np.minimum(np.searchsorted(learned, rows), max(0, learned.size - 1))
         if not rows.size:
-            return np.zeros(0, dtype=np.int64), np.zeros(0), 0, 0.0
+            return AskedStates(sp.csr_array((0, shard.ids.size)), sample, np.zeros(0), own)
         policy = None if values.kind == "states" or target is None else target.function
         X, offsets = values.encode(log.observations[rows], policy=policy)
-        sums = np.asarray(sp.csc_array(X).sum(axis=0)).ravel()
-        ids = np.flatnonzero(sums)
-        return ids, sums[ids], rows.size, float(offsets.sum())
+        return AskedStates(_over(sp.csr_array(X), shard.ids), sample, offsets, own)
+
+
+def _unpickled(*fields_: Any) -> LogShard:
+    return LogShard(*fields_).spilled()
+
+
+def _over(X: sp.csr_array, ids: IntArray) -> sp.csr_array:
+    """The columns ``ids`` of X, in this order."""
+    order = np.argsort(ids)
+    at = order[np.minimum(np.searchsorted(ids, X.indices, sorter=order), ids.size - 1)] if ids.size else X.indices
+    known = ids[at] == X.indices if ids.size else np.zeros(X.nnz, dtype=np.bool_)
+    kept = np.concatenate([[0], np.cumsum(known)])
+    return sp.csr_array((X.data[known], at[known].astype(np.int32), kept[X.indptr]), shape=(X.shape[0], ids.size))
 
 
 def _hashes(names: list[Any], salt: str = "") -> UInt64Array:

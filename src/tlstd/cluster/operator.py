@@ -43,12 +43,12 @@ class ShardedOperator:
     def __init__(self, crew: Crew) -> None:
         self.crew = crew
         self._pass_traces_on()
-        seen: list[IntArray] = crew.each("seen_ids")
         self.counts: list[int] = crew.each("__len__")
         if not sum(self.counts):
             raise InvalidInputError("the shards have no steps whose next observation is known: nothing can be learned")
-        self.ids: IntArray = np.unique(np.concatenate(seen))
-        crew.change("placed", [(self.ids, sum(self.counts))] * len(self.counts))
+        self.ids: IntArray = crew.union("seen_ids")
+        before = np.cumsum(self.counts) - self.counts
+        crew.change("placed", [(self.ids, sum(self.counts), int(first)) for first in before])
         self.shift: FloatArray | None = None
 
     def _pass_traces_on(self) -> None:

@@ -9,9 +9,10 @@ from time import perf_counter
 
 import numpy as np
 
-from tlstd.cluster.crews import InProcess
+from tlstd.cluster.crews import InProcess, pairwise_sum
 from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.operator import ShardedOperator
+from tlstd.cluster.progress import duration
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.evaluation.run import SAMPLE, feature_map
@@ -54,8 +55,21 @@ class Plan:
 
     @property
     def round_bytes(self) -> float:
-        """A vector over the features seen: what goes to every worker, and comes back once."""
+        """A vector over the features seen: what goes out, and comes back."""
         return 8.0 * self.n_features
+
+    @property
+    def between_workers(self) -> float:
+        """Bytes that workers send each other in a round: the vector to all but the first, and sums of neighbours."""
+        moved = 0
+
+        def add(left: int, right: int) -> int:
+            nonlocal moved
+            moved += left != right
+            return left
+
+        pairwise_sum((i * self.n_workers // self.n_files for i in range(self.n_files)), add)
+        return self.round_bytes * (min(self.n_workers, self.n_files) - 1 + moved)
 
     @property
     def seconds(self) -> float:
@@ -68,9 +82,9 @@ class Plan:
             f"{self.n_files:,} files, about {self.n_steps:,} steps, {self.n_workers:,} workers (from {self.file}):",
             f"  memory   {_size(self.worker_bytes)} at each worker ({self.bytes_per_step:.0f} bytes a step), "
             f"{_size(self.client_bytes)} here",
-            f"  traffic  {_size(self.round_bytes)} to and from each worker in a round, {self.dimension} rounds "
-            f"({self.n_features:,} features seen)",
-            f"  time     about {_duration(self.seconds)}: {1e6 * self.seconds_to_read:.1f} µs a step to read and "
+            f"  traffic  {_size(self.round_bytes)} from here and back in a round, {_size(self.between_workers)} "
+            f"between workers, {self.dimension} rounds ({self.n_features:,} features seen)",
+            f"  time     about {duration(self.seconds)}: {1e6 * self.seconds_to_read:.1f} µs a step to read and "
             f"encode, {1e6 * self.seconds_to_multiply:.2f} µs a step and round",
         ]
         return "\n".join(lines)
@@ -103,7 +117,7 @@ def plan(
     log = shard._log
     map_ = feature_map(features, log)
     values = ValueFunction(KrylovLSTD(map_.n_features, lambda_=LAMBDA, dimension=dimension), map_, gamma)
-    encoded = shard.encoded(values, None, False, LAMBDA)
+    encoded = shard.encoded(values, None, False, LAMBDA, {})
     read = perf_counter() - began
     operator = ShardedOperator(InProcess([encoded]))
     V = np.ones((operator.n, 1))
@@ -144,14 +158,3 @@ def _size(n: float) -> str:
             return f"{n:.3g} {unit}"
         n /= 1000.0
     return f"{n:.3g} TB"
-
-
-def _duration(seconds: float) -> str:
-    """A time in words.
-
-    >>> _duration(40.0), _duration(7300.0)
-    ('40 s', '2.0 hours')
-    """
-    if seconds < 120.0:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60.0:.0f} minutes" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} hours"

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
+from tlstd.cluster.group_sums import GroupSums, Stretches, summed
+from tlstd.cluster.spill import Mapped, spilled
 from tlstd.kernels import krylov as kernels
+from tlstd.linalg.adjoint import td_errors, trace_values
 from tlstd.linalg.batch import Batch
+from tlstd.linalg.chunk_products import gather, scatter
+from tlstd.linalg.held_out import LARGEST_TAIL
 from tlstd.linalg.sample_moments import constant_features, mean_square
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_store import SampleStore
 from tlstd.linalg.samples import Samples, trace_after
+from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray, Transitions
 
 NO_IDS: IntArray = np.zeros(0, dtype=np.int64)
@@ -43,6 +50,19 @@ class Trace(NamedTuple):
         return Trace(ids, values)
 
 
+class AskedStates(NamedTuple):
+    """States of a shard whose mean value is asked for."""
+
+    X: sp.csr_array
+    """(M, n): over the shard's features."""
+    sample: IntArray
+    """(M,): the sample that each of them came with."""
+    offsets: FloatArray
+    """(M,): what comes on top of features times weights."""
+    own: bool
+    """Whether the x of all samples are asked for too."""
+
+
 @dataclass(frozen=True, eq=False)
 class Shard:
     """Samples in the compact form of ``KrylovLSTD``, over the features that occur in them."""
@@ -57,6 +77,13 @@ class Shard:
     """Of these features in the numbering that all shards have agreed on (:meth:`placed`)."""
     total: int = 0
     """Samples of all shards."""
+    first: int = 0
+    """Samples of the shards before."""
+    asked: dict[str, AskedStates] = field(default_factory=dict)
+    """By name."""
+    folder: str | None = None
+    """Where samples are kept that are not in memory."""
+    mapped: Mapped | None = None
 
     @classmethod
     def of(cls, pieces: Iterable[Transitions], n_features: int, lambda_: float, n_targets: int = 1) -> Shard:
@@ -74,7 +101,7 @@ class Shard:
     def __reduce__(self) -> Any:
         # With its arrays inside: those that a cluster sends beside a pickle may lie at odd addresses when they arrive,
         # and NumPy adds up in another order there.
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "mapped"}
         return _unpickled, (pickle.dumps(own, protocol=4),)
 
     @property
@@ -84,6 +111,18 @@ class Shard:
 
     def __sizeof__(self) -> int:
         return self.nbytes  # so that a scheduler knows what moving it would cost
+
+    def spilled(self, folder: str | None) -> Shard:
+        """The same with its samples in a file of a folder of this machine; in memory, if that is None."""
+        if folder is None or not len(self):
+            return self
+        samples, mapped = spilled(self.samples, folder)
+        return replace(self, samples=samples, folder=folder, mapped=mapped)
+
+    def rest(self) -> None:
+        """Give memory back that can be had again."""
+        if self.mapped is not None:
+            self.mapped.rest()
 
     def trace(self) -> Trace:
         """What the next shard has to know if an episode goes on there."""
@@ -118,9 +157,10 @@ class Shard:
         border[self.ids.size :] = before.values[~known]
         return replace(self, ids=ids, samples=self.samples._replace(n=ids.size, border=border))
 
-    def placed(self, ids: IntArray, total: int) -> Shard:
-        """The same in the numbering of all shards: ``ids`` in rising order."""
-        return replace(self, places=np.searchsorted(ids, self.ids), total=total)
+    def placed(self, ids: IntArray, total: int, first: int) -> Shard:
+        """The same in the numbering of all shards: ``ids`` in rising order; ``first`` samples are in shards before."""
+        places = np.searchsorted(ids, self.ids)
+        return replace(self, places=places, total=total, first=first)
 
     # --- its part of sums over all shards -----------------------------------------------------------------------------
 
@@ -149,6 +189,84 @@ class Shard:
         """Its part of b, (n, n_targets)."""
         return self._in_place(self._operator().b(), n) if len(self) else np.zeros((n, self.n_targets))
 
+    def asked_sum(self, name: str, n: int) -> FloatArray:
+        """(n + 2, 1): the sum of the features of states asked for, and below it their number and their offsets' sum."""
+        whole, asked = np.zeros((n + 2, 1)), self.asked[name]
+        sums = np.zeros((self.ids.size, 1))
+        if asked.own:
+            for c, chunk in enumerate(self.samples.chunks):
+                count = self.samples.count(c)
+                scatter(chunk, chunk.row[:count], np.ones((count, 1)), sums)
+        sums[: asked.X.shape[1], 0] += np.asarray(asked.X.sum(axis=0)).ravel()
+        whole[self.places] = sums
+        whole[n] = asked.X.shape[0] + (len(self) if asked.own else 0)
+        whole[n + 1] = asked.offsets.sum()
+        return whole
+
+    def stretches(self, longest: float) -> Stretches:
+        """Where its episodes begin, and which are longer than that."""
+        n = len(self)
+        if not n:
+            return Stretches(0, 0, 0, [], 0.0)
+        discounts, traces = self.samples.discounts()
+        logs = float(np.log(np.maximum(discounts, LARGEST_TAIL)).sum())
+        begins = np.flatnonzero(traces == 0.0)
+        if not begins.size:
+            return Stretches(n, n, n, [], logs)
+        lengths = np.diff(begins)
+        long = [(int(begins[i]), int(lengths[i])) for i in np.flatnonzero(lengths > longest)]
+        return Stretches(n, int(begins[0]), int(begins[-1]), long, logs)
+
+    def group_sums(
+        self, name: str | None, H: FloatArray, centre: float, n_asked: int, cuts: tuple[int, ...]
+    ) -> GroupSums:
+        """What its episodes have moved a value by.
+
+        Parameters
+        ----------
+        name : str or None
+            Of the states asked for; None if they were given, and are not of the log.
+        H : (n, 2)
+            h with Aᵀh = x, and the weights w.
+        centre, n_asked : float, int
+            The mean value of all states asked for by w, and their number.
+        cuts : integers
+            Samples, counted over all shards, with which a block of a long episode begins.
+        """
+        n = len(self)
+        c, k = np.zeros(n), np.zeros(n)
+        if not n:
+            return summed(np.zeros(0, dtype=np.int64), c, k, k, c, 0.0)
+        local, operator, border = H[self.places], self._operator(), self.samples.border
+        carry = np.einsum("i,ij->j", border, local[: border.size, :1])
+        with one_thread():
+            u = trace_values(operator, local[:, :1], np.zeros(n, dtype=np.bool_), carry)[:, 0]
+            errors = td_errors(operator, local[:, 1:])[:, 0]
+        c += u * errors / self.total
+        square = 0.0
+        if name is not None:
+            sample, values = self._asked_values(name, local[:, 1])
+            c += np.bincount(sample, (values - centre) / n_asked, n)
+            k += np.bincount(sample, None, n)
+            square = float(((values - centre) ** 2).sum())
+        begins = self.samples.discounts()[1] == 0.0
+        inside = np.array([cut - self.first for cut in cuts if 0 <= cut - self.first < n], dtype=np.int64)
+        begins[inside] = True
+        return summed(np.flatnonzero(begins), c, u * u, k, errors, square)
+
+    def _asked_values(self, name: str, w: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Samples that states asked for came with, and their values."""
+        asked = self.asked[name]
+        values = asked.X @ w[: asked.X.shape[1]] + asked.offsets
+        if not asked.own:
+            return asked.sample, values
+        own = np.empty(len(self))
+        columns = np.ascontiguousarray(w[:, None])
+        for c, chunk in enumerate(self.samples.chunks):
+            count, start = self.samples.count(c), c * self.samples.chunk_size
+            own[start : start + count] = gather(chunk, count, columns)[chunk.row[:count], 0]
+        return np.concatenate([np.arange(len(self)), asked.sample]), np.concatenate([own, values])
+
     def moments(self) -> tuple[float, IntArray, FloatArray]:
         """Its part of the mean ‖x‖², and the features that have one value, not 0, in all its samples."""
         if not len(self):
@@ -161,7 +279,8 @@ class Shard:
 
 
 def _unpickled(data: bytes) -> Shard:
-    return Shard(**pickle.loads(data))
+    shard = Shard(**pickle.loads(data))
+    return shard.spilled(shard.folder)
 
 
 def _factor(chunk: Any, count: int, lambda_: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +17,14 @@ from tlstd.linalg.held_out import Folds, Targets
 from tlstd.types import FloatArray, Matrix, Transitions
 
 T = TypeVar("T")
+
+Each = Callable[[Callable[..., Any], tuple[Any, ...], Sequence[Any]], list[Any]]
+"""``each(function, common, values)``: ``function(*common, value)`` of each value."""
+
+
+def one_by_one(function: Callable[..., Any], common: tuple[Any, ...], values: Sequence[Any]) -> list[Any]:
+    """``function(*common, value)`` of each value, in this process."""
+    return [function(*common, value) for value in values]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,6 +84,7 @@ def choose(
     *,
     otherwise: T | None = None,
     reference: Callable[[], LinearEstimator] | None = None,
+    each: Each = one_by_one,
 ) -> Choice[T]:
     """Choose a parameter of an estimator by its errors on held-out data.
 
@@ -110,6 +119,8 @@ def choose(
         What to use if the data cannot tell; the first candidate if left out.
     reference : function that makes a fresh estimator, optional
         The reference, in place of the one above: e.g. a cheaper one.
+    each : function, optional
+        Who computes the folds: ``each(function, common, values)`` returns ``function(*common, value)`` of each value.
 
     Returns
     -------
@@ -159,7 +170,7 @@ def choose(
         return Choice(value, False, candidates, unknown, unknown, value, dealt, n_scored, note)
 
     units = _units(targets)
-    errors, failures = _errors(factory, candidates, transitions, dealt, targets, units)
+    errors, failures = _errors(factory, candidates, transitions, dealt, targets, units, each)
     if len(failures) == len(candidates):
         raise InvalidParameterError(
             f"every one of the {len(candidates)} values failed, the first ({candidates[0]!r}) with: {failures[0]}"
@@ -207,25 +218,43 @@ def _errors(
     folds: Folds,
     targets: Targets,
     units: FloatArray,
+    each: Each,
 ) -> tuple[FloatArray, dict[int, str]]:
     """Squared errors (groups, candidates) for held-out states, and why candidates failed, by their place."""
+    numbers = np.unique(folds.fold).tolist()
+    of_fold = each(_errors_of_fold, (factory, candidates, transitions, folds, targets, units), numbers)
     errors = np.zeros((folds.n_groups, len(candidates)))
     failures: dict[int, str] = {}
-    for fold in np.unique(folds.fold).tolist():
-        mine = folds.fold == fold
-        training, X = part(transitions, ~mine, folds.cut), part(transitions, mine, folds.cut).X
-        values, weights, group = targets.values[mine], targets.weights[mine], folds.group[mine]
-        for i, candidate in enumerate(candidates):
-            if i in failures:
-                continue
-            predictions = _predictions(factory, candidate, training, X)
-            if isinstance(predictions, str):
-                failures[i] = predictions
-                continue
-            for c, unit in enumerate(units):
-                column = predictions[:, [c]]
-                errors[:, [i]] += held_out.group_errors(column, values[:, c], weights / unit, group, folds.n_groups)
+    for own, failed in of_fold:
+        errors += own
+        failures = failed | failures
     errors[:, list(failures)] = np.inf
+    return errors, failures
+
+
+def _errors_of_fold(
+    factory: Callable[[T], LinearEstimator],
+    candidates: tuple[T, ...],
+    transitions: Transitions,
+    folds: Folds,
+    targets: Targets,
+    units: FloatArray,
+    fold: int,
+) -> tuple[FloatArray, dict[int, str]]:
+    """The part of one fold."""
+    errors = np.zeros((folds.n_groups, len(candidates)))
+    failures: dict[int, str] = {}
+    mine = folds.fold == fold
+    training, X = part(transitions, ~mine, folds.cut), part(transitions, mine, folds.cut).X
+    values, weights, group = targets.values[mine], targets.weights[mine], folds.group[mine]
+    for i, candidate in enumerate(candidates):
+        predictions = _predictions(factory, candidate, training, X)
+        if isinstance(predictions, str):
+            failures[i] = predictions
+            continue
+        for c, unit in enumerate(units):
+            column = predictions[:, [c]]
+            errors[:, [i]] += held_out.group_errors(column, values[:, c], weights / unit, group, folds.n_groups)
     return errors, failures
 
 

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.asked_of_log import interval_for
-from tlstd.evaluation.evaluation import Evaluation
+from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
+from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.ratios import importance_ratios
 from tlstd.evaluation.rows_of_actions import add_action_values
 from tlstd.evaluation.rows_of_states import add_state_values
@@ -104,14 +105,20 @@ def evaluate(
     """
     if cluster is not None:
         options = {"features": features, "policy": policy, "start": start, "estimators": estimators, "report": report}
+        options |= {"level": level}
         files = import_module("tlstd.cluster.evaluate")  # it builds on this module
         found: Evaluation = files.evaluate_files(log, gamma=gamma, client=cluster, **options)
         return found
     table = log if isinstance(log, Log) else Log.from_frame(log)
     run = Run(table, gamma, features, policy, start, estimators, probabilities, all, level, report)
-    fitted = _fitted(run)
+    return answered(run)
+
+
+def answered(run: Run, with_interval: bool = True) -> Evaluation:
+    """The answer to what is asked; without an interval, its value is that of the regularised model."""
+    fitted = _fitted(run, _with_interval if with_interval else _without_interval)
     run.report("done", 1.0)
-    return Evaluation(tuple(run.rows), fitted.values, tuple(run.notes), run.gamma, table.source, run.policy, fitted)
+    return Evaluation(tuple(run.rows), fitted.values, tuple(run.notes), run.gamma, run.log.source, run.policy, fitted)
 
 
 def _with_interval(run: Run, fitted: Fitted) -> Fitted:
@@ -125,30 +132,37 @@ def _with_interval(run: Run, fitted: Fitted) -> Fitted:
         return fitted
     run.report(f"{own}: interval", 0.0)
     row, interval = run.rows[at], interval_for(fitted, level=run.level)
-    if np.isfinite(interval.half_width):
-        before = row.value
-        first = next(iter(row.values))
-        values = row.values | {first: interval.value}
-        row = replace(row, values=values, note=f"{row.note}; debiased from {before:.5g}")
-    run.rows[at] = replace(row, interval=interval)
+    run.rows[at] = with_middle(row, interval)
     return fitted
 
 
-def _fitted(run: Run) -> Fitted:
-    """Add the rows of the table, and return what the answer comes from."""
+def _without_interval(_run: Run, fitted: Fitted) -> Fitted:
+    return fitted
+
+
+def with_middle(row: Row, interval: Interval) -> Row:
+    """A row with its interval, and the middle of it as its value, unless it is too wide to be known."""
+    if np.isfinite(interval.half_width):
+        values = row.values | {next(iter(row.values)): interval.value}
+        row = replace(row, values=values, note=f"{row.note}; debiased from {row.value:.5g}")
+    return replace(row, interval=interval)
+
+
+def _fitted(run: Run, finished: Callable[[Run, Fitted], Fitted]) -> Fitted:
+    """Add the rows of the table, finish those of fitted models, and return what the answer comes from."""
     target = run.target
     if target is None:
-        return _with_interval(run, add_state_values(run, None))
+        return finished(run, add_state_values(run, None))
     best: Fitted | None = None
     ratios = None if run.asked == {"LSTDQ"} else importance_ratios(run, target)
     known = run.log.probabilities is not None
     if ratios is not None and known:
-        best = _with_interval(run, add_state_values(run, ratios))
+        best = finished(run, add_state_values(run, ratios))
     if run.wants("LSTDQ") and target.logged is None:
-        action_values = _with_interval(run, add_action_values(run, target))
+        action_values = finished(run, add_action_values(run, target))
         best = action_values if best is None else best
     if ratios is not None and not known:
-        with_ratios = _with_interval(run, add_state_values(run, ratios))
+        with_ratios = finished(run, add_state_values(run, ratios))
         best = with_ratios if best is None else best
     if best is None:
         raise InvalidInputError(

@@ -75,11 +75,20 @@ def interval_of(influence: Influence, level: float = 0.95) -> Interval:
     Student's t. Its degrees of freedom are :attr:`Influence.degrees`: G - 1 if all episodes count alike, and fewer if
     the value rests on some of them. Of kind "plug-in" q is the normal quantile.
     """
-    with_starts = " and start states" if influence.starts.any() else ""
-    covers = f"{NOISE.format(with_starts)}; {NOT_COVERED}"
-    n = influence.groups.n_groups
+    n, with_starts = influence.groups.n_groups, bool(influence.starts.any())
     freedom = np.inf if influence.kind == "plug-in" else influence.degrees
-    return _made(influence.value, influence.standard_error, freedom, level, influence.kind, n, covers)
+    return interval_about(influence.value, influence.standard_error, freedom, level, influence.kind, n, with_starts)
+
+
+def interval_about(
+    value: float, error: float, freedom: float, level: float, kind: str, n_groups: int, with_starts: bool
+) -> Interval:
+    """The interval about a value whose standard error, with its degrees of freedom, is known.
+
+    ``with_starts``: start states are those of the log, so that their choice is part of the noise.
+    """
+    covers = f"{NOISE.format(' and start states' if with_starts else '')}; {NOT_COVERED}"
+    return _made(value, error, freedom, level, kind, n_groups, covers)
 
 
 def difference_interval(a: Influence, b: Influence, level: float = 0.95) -> Interval:

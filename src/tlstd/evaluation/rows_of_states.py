@@ -103,13 +103,9 @@ class _Rows:
     def choose_lambda(self) -> tuple[float, int]:
         """λ and dimension: for each λ the dimension of least held-out error, and then the best of these."""
         off_policy, n = self.rhos is not None, self.features.n_features
-        candidates = []
-        for lambda_ in OFF_POLICY_LAMBDAS if off_policy else LAMBDAS:
-            model = KrylovLSTD(n, lambda_=lambda_)
-            model.update_many(self.steps)
-            dimension = model.chosen_dimension
-            assert isinstance(dimension, int)
-            candidates.append((lambda_, dimension))
+        lambdas = OFF_POLICY_LAMBDAS if off_policy else LAMBDAS
+        dimensions = self.run.each(_dimension, (n, self.steps), lambdas)
+        candidates = list(zip(lambdas, dimensions, strict=True))
         careful = candidates[0] if off_policy else candidates[-2]
         self.reference = lambda: KrylovLSTD(n, lambda_=careful[0], dimension=careful[1])
         choice = choose(
@@ -118,6 +114,7 @@ class _Rows:
             self.steps,
             otherwise=careful,
             reference=self.reference,
+            each=self.run.each,
         )
         self.run.notes.append(f"KrylovLSTD: {choice.note}")
         return choice.value
@@ -166,3 +163,12 @@ class _Rows:
         size = self.chosen(lambda a: TD(n, step_size=a, lambda_=lambda_), sizes, sizes[1])
         values = self.learned(TD(n, step_size=size, lambda_=lambda_), 0.9, 0.94)
         self.add("TD", began, values, f"λ={lambda_:g}, step size {size:.2g}")
+
+
+def _dimension(n: int, steps: Transitions, lambda_: float) -> int:
+    """The dimension that Krylov LSTD chooses."""
+    model = KrylovLSTD(n, lambda_=lambda_)
+    model.update_many(steps)
+    dimension = model.chosen_dimension
+    assert isinstance(dimension, int)
+    return dimension

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.evaluation.choose import Each, one_by_one
 from tlstd.evaluation.evaluation import Row
 from tlstd.evaluation.fitted import Starts
 from tlstd.evaluation.intervals import Interval
@@ -75,7 +76,7 @@ class Sample:
 class Run:
     """What is asked, checked, and the rows and notes of the answer as they come.
 
-    Parameters are those of :func:`evaluate`.
+    Parameters are those of :func:`evaluate`; ``each`` is who computes what can be computed side by side.
     """
 
     def __init__(
@@ -90,8 +91,9 @@ class Run:
         everything: bool,
         level: float,
         report: Report | None,
+        each: Each = one_by_one,
     ) -> None:
-        self.log = log
+        self.log, self.each = log, each
         self.gamma = parameters.real("gamma", gamma, low=0.0, high=1.0)
         if not len(log):
             raise InvalidInputError("the log has no steps: there is nothing to evaluate")

@@ -106,9 +106,13 @@ class AdjointSystem:
         return chosen
 
 
-def trace_values(operator: SampleOperator, H: FloatArray, cut: BoolArray) -> FloatArray:
-    """z_tᵀH (N, k) of every sample, with traces that start empty where ``cut`` is true."""
+def trace_values(
+    operator: SampleOperator, H: FloatArray, cut: BoolArray, before: FloatArray | None = None
+) -> FloatArray:
+    """z_tᵀH (N, k) of every sample, with traces that start empty where ``cut`` is true; ``before`` is z_{-1}ᵀH (k,)."""
     samples, carry = operator.samples, np.zeros(H.shape[1])
+    if before is not None:
+        carry += before
     out = np.empty((samples.n_kept, H.shape[1]))
     columns = np.ascontiguousarray(H)
     for c, chunk in enumerate(samples.chunks):

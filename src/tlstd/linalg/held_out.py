@@ -142,14 +142,14 @@ def make_folds(
     starts = np.flatnonzero(cut)
     shares = np.add.reduceat(weight, starts) / weight.sum()
     lengths = np.diff(starts, append=n)
-    length = _block_length(discounts, weight, folds)
+    step = -float(np.log(np.maximum(discounts, LARGEST_TAIL)).mean())  # a termination shows the whole return
+    length = block_length(step, _effective(weight), folds)
     long = (shares > 1.0 / folds) & (lengths > length)
     n_blocks = 0
     for start, size in zip(starts[long].tolist(), lengths[long].tolist(), strict=True):
-        pieces = math.ceil(size / length)
-        pieces -= pieces % folds if pieces >= 2 * folds else 0  # the same number for each fold
-        cut[start + np.arange(pieces) * size // pieces] = True
-        n_blocks += pieces
+        begins = blocks_of(start, size, length, folds)
+        cut[begins] = True
+        n_blocks += begins.size
     group = np.cumsum(cut) - 1
     sizes = np.bincount(group, weights=weight)
     n_groups = sizes.size
@@ -160,14 +160,20 @@ def make_folds(
     return Folds(of_group[group], group, cut, int(np.unique(of_group).size), n_groups, n_blocks)
 
 
-def _block_length(discounts: FloatArray, weights: FloatArray, folds: int) -> int:
-    """Samples in a block."""
-    step = -float(np.log(np.maximum(discounts, LARGEST_TAIL)).mean())  # a termination shows the whole return
+def block_length(step: float, n: float, folds: int) -> int:
+    """Samples in a block of a stream of n samples whose discounts have the mean logarithm -``step``."""
     horizon = -math.log(LARGEST_TAIL) / step if step > 0.0 else math.inf
-    n = _effective(weights)
     return max(
         1, math.floor(min(max(BLOCK_HORIZONS * horizon, n / (MOST_BLOCKS * folds)), n / (FEWEST_BLOCKS * folds)))
     )
+
+
+def blocks_of(start: int, size: int, length: int, folds: int) -> IntArray:
+    """Where the blocks of an episode of ``size`` samples begin, whose first is number ``start``."""
+    pieces = math.ceil(size / length)
+    pieces -= pieces % folds if pieces >= 2 * folds else 0  # the same number for each fold
+    begins: IntArray = start + np.arange(pieces) * size // pieces
+    return begins
 
 
 def _effective(weights: FloatArray) -> float:

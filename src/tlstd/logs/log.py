@@ -326,8 +326,8 @@ class Log:
         some = self._of_rows(self.rows_of(chosen), chosen, begins)
         return replace(
             some,
-            continues=self.continues and bool(chosen.size) and chosen[0] == 0,
-            goes_on=self.goes_on and bool(chosen.size) and chosen[-1] == n - 1,
+            continues=self.continues and bool(chosen.size and chosen[0] == 0),
+            goes_on=self.goes_on and bool(chosen.size and chosen[-1] == n - 1),
         )
 
     def rows_of(self, episodes: IntArray) -> IntArray:
