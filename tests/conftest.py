@@ -19,6 +19,8 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+gc.disable()  # until the tests begin: hardly anything that is made before goes away again
+
 LONGEST = (
     (
         "test_quality.py::test_tool_finds_nothing[types]",
@@ -52,6 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Nothing of what is there now goes away: the garbage collector need not look at it again and again."""
     gc.freeze()
+    gc.enable()
 
 
 # --- where the time goes, in processor seconds: a busy machine matters less to them than to the clock -----------------

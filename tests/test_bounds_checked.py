@@ -28,7 +28,7 @@ ALL = ["tests/test_bounds_checked.py", "tests/kernels", "tests/test_crafted_file
 
 @pytest.mark.skipif(not CHECKED, reason="run by the test below")
 def test_indices_are_checked() -> None:
-    @numba.njit
+    @numba.njit  # type: ignore[untyped-decorator]
     def read(array: np.ndarray, at: int) -> float:
         return float(array[at])
 

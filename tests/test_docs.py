@@ -80,6 +80,7 @@ def test_tutorial_is_up_to_date(
 def test_site(tmp_path: Path) -> None:
     """Sphinx has no warnings, and every public name is in the reference."""
     build = ["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d", str(tmp_path / "doctrees")]
+    build += ["-D", "toc_object_entries=0"]  # no methods in the tables of contents, which each page copies
     run([*build, str(DOCS), str(tmp_path / "site")])
     inventory = (tmp_path / "site" / "objects.inv").read_bytes().split(b"\n", 4)[4]
     documented = {line.split()[0] for line in zlib.decompress(inventory).decode().splitlines()}

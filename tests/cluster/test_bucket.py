@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import tlstd
-from tests.cluster.test_evaluate import FEW, LOG, in_files
+from tests.cluster.parts import LOG, in_files
+from tests.cluster.test_evaluate import FEW
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.evaluation import Evaluation

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.cluster.test_evaluate import LOG, in_files
+from tests.cluster.parts import LOG, in_files
 from tlstd.cli.app import app
 from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.plan import plan

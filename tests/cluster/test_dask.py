@@ -14,21 +14,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tests.cluster.test_evaluate import LOG, in_files, mostly_right
-from tests.cluster.test_operator import WHOLE, N, cut
+from tests.cluster.parts import LOG, PARTS, in_files, load, mostly_right
 from tlstd.cli.app import app
 from tlstd.cluster.clients import local_workers
 from tlstd.cluster.crews import InProcess, OnDask
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.operator import ShardedOperator
-from tlstd.cluster.shard import Shard
-
-PARTS = cut(WHOLE, 7)
-
-
-def load(i: int) -> Shard:
-    """One of the shards."""
-    return Shard.of([PARTS[i]], N, lambda_=0.7)
 
 
 @pytest.fixture(scope="module")

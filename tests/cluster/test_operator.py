@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from tests.helpers import random_transitions
+from tests.cluster.parts import WHOLE, cut
 from tests.test_merging import restarted, steps
 from tlstd import KrylovLSTD, Transitions
 from tlstd.cluster.crews import InProcess, pairwise_sum
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.shard import Shard
 from tlstd.errors import InvalidInputError
-
-N = 200
-WHOLE = random_transitions(
-    np.random.default_rng(0), n_features=N, n_steps=300, density=0.02, off_policy=True, sparse=True
-)
-
-
-def cut(whole: Transitions, n_shards: int) -> list[Transitions]:
-    """Into parts of about the same length, wherever episodes are."""
-    ends = np.linspace(0, len(whole), n_shards + 1).astype(int)
-    return [whole[a:b] for a, b in pairwise(ends)]
 
 
 def sharded(parts: list[Transitions]) -> ShardedOperator:

@@ -121,6 +121,7 @@ def written_out(make: Make, values: list[Any], steps: Transitions, made: Choice[
         models = [make(value) for value in values]
         for model in models:
             model.update_many(training)
+        predictions = np.array([model.predict(X) for model in models])
         G = 0.0
         for t in reversed(np.flatnonzero(~kept).tolist()):
             if ends[t]:
@@ -128,7 +129,7 @@ def written_out(make: Make, values: list[Any], steps: Transitions, made: Choice[
             G = rho[t] * (steps.rewards[t] + gamma[t] * G) + (1.0 - rho[t]) * (X[t] @ v0)
             if completed or tail[t] <= 0.02:
                 total += weight[t]
-                errors += [weight[t] * (model.predict(X[t]) - G) ** 2 for model in models]
+                errors += weight[t] * (predictions[:, t] - G) ** 2
     return errors / total
 
 

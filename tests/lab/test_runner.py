@@ -118,7 +118,7 @@ def test_dask_loses_nothing(tmp_path: Path) -> None:
     specs, store, gate = toy.specs(tmp_path, 6, hold=2, fail=[5]), Store(tmp_path / "results"), tmp_path / "gate"
     write_specs(tmp_path, specs)
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with LocalCluster(**options) as cluster:  # type: ignore[no-untyped-call]
+    with LocalCluster(**options) as cluster:
         first = command(tmp_path, "--cluster", cluster.scheduler_address, start=INTERRUPTIBLE)
         toy.until(lambda: len(store.keys()) == 2 and len(toy.running(tmp_path)) == 2)
         os.killpg(first.pid, signal.SIGINT)

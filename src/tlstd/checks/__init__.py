@@ -27,9 +27,9 @@ def check_estimator(factory: Factory) -> None:
 
     Example
     -------
-    >>> from tlstd import TLSTD
+    >>> from tlstd import TD
     >>> from tlstd.checks import check_estimator
-    >>> check_estimator(lambda n_features, **options: TLSTD(n_features, 4, lambda_=0.5, **options))
+    >>> check_estimator(lambda n_features, **options: TD(n_features, step_size=0.1, lambda_=0.5, **options))
     """
     for check in CHECKS:
         check(factory)

@@ -200,10 +200,10 @@ def check_memory_is_bounded(factory: Factory) -> None:
             held = max(held, len(pickle.dumps(model)))
         return held
 
-    most_held(4)
-    before, n_before = most_held(4), model.n_updates
-    growth, n_new = most_held(10) - before, model.n_updates - n_before
-    allowed = 4_000 + n_new * getattr(model, "bytes_per_sample", 0)
+    most_held(3)
+    before, n_before = most_held(2), model.n_updates
+    growth, n_new = most_held(5) - before, model.n_updates - n_before
+    allowed = 2_000 + n_new * getattr(model, "bytes_per_sample", 0)
     assert growth < allowed, f"{n_new:,} further samples made the model {growth} bytes larger (allowed {allowed})"
 
 

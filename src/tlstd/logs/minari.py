@@ -15,25 +15,8 @@ from tlstd.logs.table import Table
 def table(dataset: Any) -> tuple[Table, str]:
     """The columns of a data set, with a row without a reward for the observation after each last step."""
     with needs("minari"):
-        import minari
         from gymnasium.spaces import Discrete
-    if isinstance(dataset, (str, Path)):
-        folder = Path(dataset)
-        try:
-            dataset = (
-                minari.MinariDataset(folder / "data")
-                if (folder / "data").is_dir()
-                else minari.load_dataset(str(dataset))
-            )
-        except (FileNotFoundError, ValueError, KeyError, OSError) as error:
-            raise InvalidInputError(
-                f"there is no Minari data set {str(dataset)!r} here ({error}): download it with "
-                "minari.download_dataset, or pass its folder or the data set itself"
-            ) from error
-    if not isinstance(dataset, minari.MinariDataset):
-        raise InvalidInputError(
-            f"the data set is {type(dataset).__name__}: pass a Minari data set, its name or its folder"
-        )
+    dataset = _opened(dataset)
     observed, actions, rewards, terminated, truncated, names = [], [], [], [], [], []
     for episode in dataset.iterate_episodes():
         n = len(episode.rewards)
@@ -65,6 +48,30 @@ def table(dataset: Any) -> tuple[Table, str]:
         final_rows_expected=True,
     )
     return made, name
+
+
+def _opened(dataset: Any) -> Any:
+    """The data set itself, where its name or its folder may have been passed."""
+    with needs("minari"):
+        import minari
+    if isinstance(dataset, (str, Path)):
+        folder = Path(dataset)
+        try:
+            dataset = (
+                minari.MinariDataset(folder / "data")
+                if (folder / "data").is_dir()
+                else minari.load_dataset(str(dataset))
+            )
+        except (FileNotFoundError, ValueError, KeyError, OSError) as error:
+            raise InvalidInputError(
+                f"there is no Minari data set {str(dataset)!r} here ({error}): download it with "
+                "minari.download_dataset, or pass its folder or the data set itself"
+            ) from error
+    if not isinstance(dataset, minari.MinariDataset):
+        raise InvalidInputError(
+            f"the data set is {type(dataset).__name__}: pass a Minari data set, its name or its folder"
+        )
+    return dataset
 
 
 def _rows(value: Any, n: int, episode: Any, what: str) -> Any:
