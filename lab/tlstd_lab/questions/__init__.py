@@ -32,6 +32,7 @@ QUESTIONS: tuple[str, ...] = (
     "dimension",
     "chosen",
     "instances",
+    "planning",
     "memory",
     "coverage",
     "explorer",
