@@ -33,6 +33,8 @@ QUESTIONS: tuple[str, ...] = (
     "chosen",
     "instances",
     "planning",
+    "selection",
+    "sketches",
     "memory",
     "coverage",
     "explorer",

@@ -41,7 +41,7 @@ class LARSTD(SampleKeeper):
     Notes
     -----
     An update stores the sample, as :class:`~tlstd.KrylovLSTD` does. The first read after an update takes one pass over
-    the entries stored and O(n·k + k³) for each knot of the path, n features seen and k active, and 8·n·k bytes.
+    the entries stored and O(n·k + k²) for each knot of the path, n features seen and k active, and 8·n·k bytes.
 
     Where it fails: the path is known to go through, with one solution for each μ, if A is a P-matrix (all principal
     minors are positive), as on-policy with λ=0 and enough samples. Off-policy, with few samples or features that depend
