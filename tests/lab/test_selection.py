@@ -26,8 +26,9 @@ def test_the_task_sees_what_it_should() -> None:
     """Without noise LSTD is near the truth; noise costs it much, and LARS-TD less, of which it takes few."""
     settings: dict[str, Any] = {"samples": 400, "noise": (0, 300), "estimator": {"class": "LSTD", "lambda_": 0.0}}
     lstd = selection(settings, seed=1)
-    sparse = selection(settings | {"estimator": {"class": "LARSTD", "lambda_": 0.0, "penalty": 0.05}}, seed=1)
-    assert lstd["rmse"][0] < 0.5 < sparse["rmse"][1] + 0.5 < lstd["rmse"][1]
+    sparse = selection(settings | {"estimator": {"class": "LARSTD", "lambda_": 0.0, "penalty": 0.03}}, seed=1)
+    assert lstd["rmse"][0] < 0.5
+    assert lstd["rmse"][0] < sparse["rmse"][1] < 0.8 * lstd["rmse"][1]
     assert lstd["n_weights"].tolist() == [6, 306]
     assert sparse["n_weights"][1] < 100
 
