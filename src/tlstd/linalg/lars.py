@@ -9,7 +9,6 @@ import numpy as np
 
 from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.lu import solve_lu
-from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray
 
 ACCURACY = 1e-12
@@ -87,14 +86,13 @@ class _Lars:
         """
         k = self.active.size
         over_active = self.columns[:k, self.active].T
-        with one_thread():
-            delta = self._by_inverse(over_active)
-            if delta is None:
-                inverse = solve_lu(over_active, np.eye(k))
-                if inverse is None:
-                    return None
-                self.inverse, delta = inverse, inverse @ self.signs
-            return delta, delta @ self.columns[:k]
+        delta = self._by_inverse(over_active)
+        if delta is None:
+            inverse = solve_lu(over_active, np.eye(k))
+            if inverse is None:
+                return None
+            self.inverse, delta = inverse, inverse @ self.signs
+        return delta, delta @ self.columns[:k]
 
     def _by_inverse(self, over_active: FloatArray) -> FloatArray | None:
         """Δ, or None if the inverse is not accurate enough."""
