@@ -14,6 +14,8 @@ import numpy as np
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.ilstd import ILSTD
+from tlstd.estimators.projected_lstd import ProjectedLSTD
+from tlstd.estimators.sketched_lstd import SketchedLSTD
 from tlstd.estimators.step_sizes import Decay
 from tlstd.estimators.td import TD
 from tlstd.estimators.tlstd import TLSTD
@@ -60,6 +62,48 @@ def features(bench: Bench) -> list[Line]:
     _keep(bench, "features d, 1,000 seen", sizes, curves, time=(0.0, 0.0), memory=0.0)
     return [
         line for name in makers for line in _slopes(name, "d", sizes, curves[name], time=("0", 0.1), memory=("0", 0.1))
+    ]
+
+
+def sketched_features(bench: Bench) -> list[Line]:
+    """Growth of LSTD with a sketch with d, 10³ to 10⁷, of which 1,000 are seen: no growth in theory."""
+    sizes = [10**i for i in bench.size((3, 5, 7), (3, 5))]
+    warm, part = bench.size((1_280, 1_280), (100, 40))
+    makers: dict[str, Callable[[int], LinearEstimator]] = {
+        "LSTD, random projections": lambda d: ProjectedLSTD(d, 40, lambda_=0.9),
+        "LSTD, left-sided sketch": lambda d: SketchedLSTD(d, 40, lambda_=0.9),
+    }
+    curves = {name: Curve() for name in makers}
+    for d in sizes:
+        stream = scattered(d, warm + part, active=10, seen=1_000)
+        for name, make in makers.items():
+            _measure(bench, curves[name], make(d), stream[:warm], stream[warm:])
+    _keep(bench, "features d, 1,000 seen, dimension 40", sizes, curves, time=(0.0, 0.0), memory=0.0)
+    return [
+        line for name in makers for line in _slopes(name, "d", sizes, curves[name], time=("0", 0.1), memory=("0", 0.1))
+    ]
+
+
+def sketched_active(bench: Bench) -> list[Line]:
+    """Growth of LSTD with a sketch with the active features of a state, 5 to 500 of 5,000 seen: 1 in theory."""
+    counts = bench.size((5, 50, 500), (5, 20))
+    warm, part = bench.size((640, 640), (100, 40))
+    makers: dict[str, Callable[[], LinearEstimator]] = {
+        "LSTD, projections, 40 of 40": lambda: ProjectedLSTD(100_000, 40, lambda_=0.9, nonzeros=40),
+        "LSTD, left-sided sketch": lambda: SketchedLSTD(100_000, 40, lambda_=0.9),
+    }
+    curves = {name: Curve() for name in makers}
+    for count in counts:
+        stream = scattered(100_000, warm + part, active=count, seen=5_000)
+        for name, make in makers.items():
+            _measure(bench, curves[name], make(), stream[:warm], stream[warm:])
+    _keep(bench, "active features, 5,000 seen, dimension 40", counts, curves, time=(1.0, 1.0), memory=1.0)
+    return [
+        line
+        for name in makers
+        for line in _slopes(
+            name, "active features", counts, curves[name], time=("1", 1.2), memory=("1 (the batch)", 1.0)
+        )
     ]
 
 

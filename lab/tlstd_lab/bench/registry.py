@@ -32,6 +32,8 @@ PLACES: dict[str, str] = {
     "growth-rank": "growth:rank",
     "growth-active": "growth:active",
     "growth-samples": "growth:samples",
+    "growth-sketch-features": "growth:sketched_features",
+    "growth-sketch-active": "growth:sketched_active",
     "growth-buffer": "buffers:buffer",
     "buffer-active": "buffers:many_active",
     "trade-off-car": "tradeoff:trade_off_car",

@@ -13,6 +13,7 @@ from tlstd.linalg.batch import Batch
 from tlstd.linalg.lars import LarsPath, lars
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_store import SampleStore
+from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray
 
 
@@ -41,7 +42,7 @@ class LARSTD(SampleKeeper):
     Notes
     -----
     An update stores the sample, as :class:`~tlstd.KrylovLSTD` does. The first read after an update takes one pass over
-    the entries stored and O(n·k + k³) for each knot of the path, n features seen and k active, and 8·n·k bytes.
+    the entries stored and O(n·k + k²) for each knot of the path, n features seen and k active, and 8·n·k bytes.
 
     Where it fails: the path is known to go through, with one solution for each μ, if A is a P-matrix (all principal
     minors are positive), as on-policy with λ=0 and enough samples. Off-policy, with few samples or features that depend
@@ -113,9 +114,10 @@ class LARSTD(SampleKeeper):
                 return operator.matvec(unit)
 
             right = np.ascontiguousarray(operator.b().T)
-            self._reading = tuple(
-                lars(column, b, self.penalty * float(np.abs(b).max(initial=0.0)), self.max_features) for b in right
-            )
+            with one_thread():
+                self._reading = tuple(
+                    lars(column, b, self.penalty * float(np.abs(b).max(initial=0.0)), self.max_features) for b in right
+                )
         paths: tuple[LarsPath, ...] = self._reading
         return paths
 
@@ -137,5 +139,5 @@ class LARSTD(SampleKeeper):
 
 
 EXAMPLES: dict[str, Factory] = {
-    "LARSTD": lambda n_features, **options: LARSTD(n_features, penalty=0.05, lambda_=0.7, **options),
+    "LARSTD": lambda n_features, **options: LARSTD(n_features, penalty=0.2, lambda_=0.7, **options),
 }

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tlstd.linalg.arrays import enlarged
 from tlstd.linalg.lu import solve_lu
-from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray
 
+ACCURACY = 1e-12
+"""Largest error in A_II Δ = sign with which an inverse that was followed is believed."""
 PARALLEL = 1e-9
 """A feature whose residual falls as fast as those of the active ones, to this part of it, does not become active."""
 
@@ -36,40 +38,70 @@ class LarsPath:
 
 
 class _Lars:
-    """The active set with its columns of A; ``column(j)`` is A e_j."""
+    """The active set with its columns of A, and the inverse of A over it; ``column(j)`` is A e_j."""
 
     def __init__(self, column: Callable[[int], FloatArray], b: FloatArray) -> None:
         self.column = column
         self.residual = b.copy()
         self.penalty = float(np.abs(b).max(initial=0.0))
-        self.active: list[int] = []
+        self.active: IntArray = np.zeros(0, dtype=np.int64)
         self.signs: FloatArray = np.zeros(0)
         self.weights: FloatArray = np.zeros(0)
-        self.columns: list[FloatArray] = []
+        self.columns: FloatArray = np.zeros((0, b.size))  # one a row, with room below
+        self.inverse: FloatArray | None = np.zeros((0, 0))
 
     def join(self, j: int) -> None:
         """Make a feature active."""
-        self.active.append(j)
-        self.columns.append(self.column(j))
+        k, new = self.active.size, self.column(j)
+        above, left = new[self.active], self.columns[:k, j]  # A_Ij and A_jI
+        if self.inverse is not None:
+            u, v = self.inverse @ above, left @ self.inverse
+            rest = new[j] - left @ u  # the pivot: 0 if A_II becomes singular
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                self.inverse = np.block(
+                    [[self.inverse + np.outer(u, v / rest), -u[:, None] / rest], [-v / rest, 1 / rest]]
+                )
+        if k == self.columns.shape[0]:
+            self.columns = enlarged(self.columns, k + max(8, k // 2))
+        self.columns[k] = new
+        self.active = np.append(self.active, j)
         self.signs = np.append(self.signs, np.sign(self.residual[j]))
         self.weights = np.append(self.weights, 0.0)
 
     def leave(self, at: int) -> None:
         """Take out what is at a place of the active set, with a weight that is 0."""
-        del self.active[at], self.columns[at]
-        self.signs, self.weights = np.delete(self.signs, at), np.delete(self.weights, at)
+        k, M = self.active.size, self.inverse
+        rest = np.delete(np.arange(k), at)
+        if M is not None:
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                self.inverse = M[np.ix_(rest, rest)] - np.outer(M[rest, at], M[at, rest] / M[at, at])
+        self.columns[: k - 1] = self.columns[rest]
+        self.active, self.signs, self.weights = self.active[rest], self.signs[rest], self.weights[rest]
 
     def direction(self) -> tuple[FloatArray, FloatArray] | None:
-        """How weights rise and residuals fall as μ falls: Δ = A_II⁻¹ sign, and A Δ; None if A_II is singular."""
-        over_active = np.array([column[self.active] for column in self.columns]).T
-        delta = solve_lu(over_active, self.signs[:, None])
+        """How weights rise and residuals fall as μ falls: Δ = A_II⁻¹ sign, and A Δ; None if A_II is singular.
+
+        The inverse is followed from set to set, O(k²); its answer is refined once and checked, and if it is not
+        accurate A_II is decomposed again.
+        """
+        k = self.active.size
+        over_active = self.columns[:k, self.active].T
+        delta = self._by_inverse(over_active)
         if delta is None:
+            inverse = solve_lu(over_active, np.eye(k))
+            if inverse is None:
+                return None
+            self.inverse, delta = inverse, inverse @ self.signs
+        return delta, delta @ self.columns[:k]
+
+    def _by_inverse(self, over_active: FloatArray) -> FloatArray | None:
+        """Δ, or None if the inverse is not accurate enough."""
+        if self.inverse is None or not np.isfinite(self.inverse).all():
             return None
-        fall = np.zeros(self.residual.size)
-        with one_thread():
-            for column, change in zip(self.columns, delta[:, 0], strict=True):
-                fall += change * column
-        return delta[:, 0], fall
+        delta = self.inverse @ self.signs
+        delta = delta + self.inverse @ (self.signs - over_active @ delta)
+        wrong = np.abs(self.signs - over_active @ delta).max()
+        return delta if wrong < ACCURACY else None
 
     def next_event(self, delta: FloatArray, fall: FloatArray) -> tuple[float, str, int]:
         """How far μ falls until a weight becomes 0 or a residual reaches it: how far, "leave" or "join", and which."""
@@ -111,7 +143,7 @@ def lars(column: Callable[[int], FloatArray], b: FloatArray, penalty: float, max
     Returns
     -------
     LarsPath
-        A knot takes O(n·k + k³) for k active features, and the columns take 8·n·k bytes.
+        A knot takes O(n·k + k²) for k active features, and the columns take 8·n·k bytes.
 
     Example
     -------
@@ -126,15 +158,15 @@ def lars(column: Callable[[int], FloatArray], b: FloatArray, penalty: float, max
     while state.penalty > penalty:
         _, kind, which = arrived
         if kind == "join":
-            if len(state.active) == max_active:
+            if state.active.size == max_active:
                 ended = "features"
                 break
             state.join(which)
         else:
-            gone, sign = state.active[which], state.signs[which]
+            gone, sign = int(state.active[which]), state.signs[which]
             state.leave(which)
-        counts[-1] = len(state.active)
-        moving = state.direction() if state.active else None
+        counts[-1] = state.active.size
+        moving = state.direction() if state.active.size else None
         if moving is None:
             ended = "singular" if np.isfinite(state.residual).all() else "not finite"
             break
@@ -146,8 +178,8 @@ def lars(column: Callable[[int], FloatArray], b: FloatArray, penalty: float, max
         arrived = state.next_event(delta, fall)
         state.move(max(penalty, state.penalty - arrived[0]), delta, fall)
         penalties.append(state.penalty)
-        counts.append(len(state.active))
+        counts.append(state.active.size)
         if len(penalties) > 8 * max_active + 100:
             ended = "steps"
             break
-    return LarsPath(np.array(penalties), np.array(counts), np.array(state.active, dtype=np.int64), state.weights, ended)
+    return LarsPath(np.array(penalties), np.array(counts), state.active, state.weights, ended)
