@@ -159,7 +159,8 @@ def test_it_is_the_authors_package_until_the_bound_is_met() -> None:
     theirs.step(np.flatnonzero(X[0]).tolist(), 0.0)
     for x, reward in zip(X[1:], rewards, strict=True):
         theirs.step(np.flatnonzero(x).tolist(), reward)
-    model = SwiftTD(30, lambda_=lambda_, initial_step_size=alpha, meta_step_size=theta, rate_bound=eta)
+    settings = {"initial_step_size": alpha, "meta_step_size": theta, "rate_bound": eta, "trace_cutoff": 1e-8}
+    model = SwiftTD(30, lambda_=lambda_, **settings)
     model.update_many(one_stream(X, rewards, gamma=gamma))
     weights = np.array([theirs.predict([i]) for i in range(30)])
     assert_allclose(model.weights, weights, atol=1e-4 * np.abs(weights).max())
