@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ def literal_swift(
 ) -> tuple[FloatArray, FloatArray]:
     """SwiftTD in dense NumPy, one line per line of the algorithm: weights and step sizes."""
     w, h, h_old, z, p, z_bar = np.zeros((6, steps.n_features))
-    beta, v_old = np.full(steps.n_features, np.log(alpha)), np.float64(0.0)
+    beta = np.full(steps.n_features, np.log(alpha))
+    v_old: Any = 0.0
     for t in steps:
         x, x_next, g = dense(t.x), dense(t.x_next), t.trace_discount * lambda_
         z, p, z_bar = g * z, g * p, g * z_bar

@@ -12,7 +12,7 @@ from statistics import median
 import numpy as np
 import scipy.sparse as sp
 
-from tlstd import GTD2, TD, TDC, TDRC, EmphaticTD, SwiftTD, Transitions, TrueOnlineTD, random_walk
+from tlstd import GTD2, TD, TDC, TDRC, EmphaticTD, SwiftTD, Transition, Transitions, TrueOnlineTD, random_walk
 from tlstd.estimators.base import LinearEstimator
 from tlstd_lab.bench.timing import Side, interleaved
 from tlstd_lab.problems import stream
@@ -45,10 +45,10 @@ def streams() -> Iterator[tuple[str, Transitions]]:
     )
 
 
-def one_by_one(model: LinearEstimator, steps: list[object]) -> None:
+def one_by_one(model: LinearEstimator, steps: list[Transition]) -> None:
     """Learn by ``update``."""
     for step in steps:
-        model.update(step)  # type: ignore[arg-type]
+        model.update(step)
 
 
 def ratios(steps: Transitions, lambda_: float, *, single: bool) -> list[str]:

@@ -49,13 +49,10 @@ class _Diverging(Panel):
 
     def method_runs(self, scale: Scale, method: str) -> list[RunSpec]:
         """Return the runs of one method."""
-        settings = {
-            "process": self.process,
-            "estimator": self.methods[method],
-            "samples": list(pick(self.numbers, scale)),
-        }
+        estimator = dict(self.methods[method])
         if method == "t-LSTD":
-            settings["estimator"] = settings["estimator"] | {"rank": 8 if self.process == "baird" else 2}
+            estimator["rank"] = 8 if self.process == "baird" else 2
+        settings = {"process": self.process, "estimator": estimator, "samples": list(pick(self.numbers, scale))}
         return specs("stability", settings, seeds(pick(RUNS, scale)))
 
     def runs(self, results: Results) -> list[RunSpec]:

@@ -29,8 +29,16 @@ def off_policy_walk(features: Any) -> OffPolicyProcess:
     P, rewards = np.zeros((5, 2, 5)), np.zeros((5, 2))
     P[np.arange(1, 5), 0, np.arange(4)] = P[np.arange(4), 1, np.arange(1, 5)] = 1.0
     rewards[0, 0], rewards[4, 1] = -1.0, 1.0
-    policies = {"target": np.tile([0.4, 0.6], (5, 1)), "behaviour": np.full((5, 2), 0.5)}
-    return OffPolicyProcess(P, rewards, walk.X, **policies, gamma=1.0, start=walk.start, name="off-policy walk")
+    return OffPolicyProcess(
+        P,
+        rewards,
+        walk.X,
+        target=np.tile([0.4, 0.6], (5, 1)),
+        behaviour=np.full((5, 2), 0.5),
+        gamma=1.0,
+        start=walk.start,
+        name="off-policy walk",
+    )
 
 
 PROCESSES: dict[str, Callable[[], MarkovRewardProcess]] = {
@@ -107,5 +115,10 @@ def _errors(process: MarkovRewardProcess, weights: FloatArray) -> tuple[float, f
     with np.errstate(over="ignore", invalid="ignore"):
         value = float(np.sqrt(frequency @ (X @ weights - process.values()) ** 2))
         left = b - A @ weights
-        projected = float(np.sqrt(max(0.0, left @ np.linalg.pinv(X.T @ (frequency[:, None] * X)) @ left)))
-    return tuple(number if np.isfinite(number) else np.inf for number in (value, projected))  # type: ignore[return-value]
+        square = float(left @ np.linalg.pinv(X.T @ (frequency[:, None] * X)) @ left)
+        projected = float(np.sqrt(max(square, 0.0)))  # NaN stays NaN
+    return _finite(value), _finite(projected)
+
+
+def _finite(number: float) -> float:
+    return number if np.isfinite(number) else np.inf
