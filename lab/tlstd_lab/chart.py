@@ -27,6 +27,11 @@ COLOURS = {
     "ATD": "#CC79A7",
     "Krylov LSTD": "#117733",
     "t-LSTD, then TD": "#009E73",
+    "SwiftTD": "#AA4499",
+    "GTD2": "#999933",
+    "TDC": "#882255",
+    "TDRC": "#44AA99",
+    "emphatic TD": "#B8860B",
 }
 """By method: the palette of Okabe and Ito, which the colour-blind can tell apart."""
 

@@ -1,9 +1,11 @@
 """The public names: what is listed here can be imported from ``tlstd``, and the listed packages' own lists."""
 
+from tlstd.domains.baird import baird as baird
 from tlstd.domains.boyan_chain import boyan_chain as boyan_chain
 from tlstd.domains.garnet import garnet as garnet
 from tlstd.domains.mdp import MarkovRewardProcess as MarkovRewardProcess
 from tlstd.domains.random_walk import random_walk as random_walk
+from tlstd.domains.spiral import spiral as spiral
 from tlstd.errors import BusyError as BusyError
 from tlstd.errors import CapacityError as CapacityError
 from tlstd.errors import InvalidInputError as InvalidInputError

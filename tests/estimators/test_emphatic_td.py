@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,12 @@ def test_it_is_the_algorithm(kind: str, lambda_: float, interest: str) -> None:
     steps = random_transitions(np.random.default_rng(2), n_features=12, n_steps=120, **STREAMS[kind])
     step_size = Decay(0.002, 50.0)
     expected = literal_emphatic_td(steps, step_size.values(1, len(steps)), lambda_, interest)
-    options = {"step_size": step_size, "lambda_": lambda_, "interest": interest, "n_targets": steps.n_targets}
+    options: dict[str, Any] = {
+        "step_size": step_size,
+        "lambda_": lambda_,
+        "interest": interest,
+        "n_targets": steps.n_targets,
+    }
     for model in learned_in_pieces(partial(EmphaticTD, 12, **options), steps):
         assert_weights(model, expected)
 

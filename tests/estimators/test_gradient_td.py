@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +32,7 @@ def literal_gradient_td(
     return W
 
 
-MODELS = {
+MODELS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "GTD2": (partial(GTD2, step_size_ratio=2.0), {"ratio": 2.0, "second": True}),
     "TDC": (partial(TDC, step_size_ratio=0.5), {"ratio": 0.5, "second": False}),
     "TDRC": (TDRC, {"kappa": 1.0, "second": False}),

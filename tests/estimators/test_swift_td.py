@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ def literal_swift(
 ) -> tuple[FloatArray, FloatArray]:
     """SwiftTD in dense NumPy, one line per line of the algorithm: weights and step sizes."""
     w, h, h_old, z, p, z_bar = np.zeros((6, steps.n_features))
-    beta, v_old = np.full(steps.n_features, np.log(alpha)), np.float64(0.0)
+    beta = np.full(steps.n_features, np.log(alpha))
+    v_old: Any = 0.0
     for t in steps:
         x, x_next, g = dense(t.x), dense(t.x_next), t.trace_discount * lambda_
         z, p, z_bar = g * z, g * p, g * z_bar
@@ -159,7 +161,8 @@ def test_it_is_the_authors_package_until_the_bound_is_met() -> None:
     theirs.step(np.flatnonzero(X[0]).tolist(), 0.0)
     for x, reward in zip(X[1:], rewards, strict=True):
         theirs.step(np.flatnonzero(x).tolist(), reward)
-    model = SwiftTD(30, lambda_=lambda_, initial_step_size=alpha, meta_step_size=theta, rate_bound=eta)
+    settings = {"initial_step_size": alpha, "meta_step_size": theta, "rate_bound": eta, "trace_cutoff": 1e-8}
+    model = SwiftTD(30, lambda_=lambda_, **settings)
     model.update_many(one_stream(X, rewards, gamma=gamma))
     weights = np.array([theirs.predict([i]) for i in range(30)])
     assert_allclose(model.weights, weights, atol=1e-4 * np.abs(weights).max())

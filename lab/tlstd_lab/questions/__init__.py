@@ -37,6 +37,7 @@ QUESTIONS: tuple[str, ...] = (
     "sketches",
     "memory",
     "coverage",
+    "divergence",
     "explorer",
 )
 """The folders in the paper's order, then what goes beyond it."""

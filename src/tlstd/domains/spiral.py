@@ -13,22 +13,25 @@ from tlstd.validation import as_real
 START = (100.0, 0.0)
 """Weights of the spiral's point θ = 0."""
 
-_A = (100.0, -70.0, -30.0)
-_B = (23.094, -98.15, 75.056)
-_TURN, _GROWTH = 0.866, 0.05
+_TURN, _GROWTH = 0.75**0.5, 0.05
+_A: FloatArray = np.array([100.0, -70.0, -30.0])
+_Q: FloatArray = np.array([[1.0, 0.5, 1.5], [1.5, 1.0, 0.5], [0.5, 1.5, 1.0]])  # turns the plane, by √¾ radians a unit
+_B: FloatArray = -_Q @ _A / _TURN
 
 
 def spiral(*, gamma: float = 0.9, weights: ArrayLike | None = None) -> MarkovRewardProcess:
     """Three states in a ring; a step stays or goes to the one before, with probability ½ each.
 
-    The counterexample has one parameter θ and *non-linear* values V_θ = e^{0.05 θ} (a cos 0.866θ - b sin 0.866θ): a
-    spiral in the plane of a and b. There TD's θ grows without bound, on-policy, although V → 0 is reached at the
-    spiral's centre. Estimators here are linear. Their two features, a/100 and b/100, span the same plane, so all
-    values of the spiral are within reach, and TD does not diverge: what diverges is the curve, not the samples.
-    :func:`spiral_weights` has the curve and its tangent in these features.
+    The counterexample has one parameter θ and *non-linear* values, V_0 = a = (100, -70, -30) and dV/dθ = (Q + 0.05) V,
+    that is V_θ = e^{0.05 θ} (a cos 0.866θ - b sin 0.866θ): a spiral in a plane. There TD's θ grows without bound,
+    on-policy, although the true values, 0, are the spiral's centre.
+
+    Estimators here are linear. Their two features, a/100 and b/100, span the same plane, so all values of the spiral
+    are within reach, and TD does not diverge: the curve is what makes it. ``tlstd.domains.spiral.spiral_weights`` has
+    the curve and its tangent in these features.
 
     Rewards are 0. With ``weights`` they are such that the values are X·weights and TD errors are those of the
-    original at ``w - weights``, as for :func:`~tlstd.domains.baird.baird`.
+    original at ``w - weights``, as for :func:`~tlstd.baird`.
 
     Parameters
     ----------
@@ -42,8 +45,8 @@ def spiral(*, gamma: float = 0.9, weights: ArrayLike | None = None) -> MarkovRew
     References
     ----------
     J. N. Tsitsiklis, B. Van Roy, "An analysis of temporal-difference learning with function approximation", IEEE
-    Transactions on Automatic Control 42, 1997; numbers as in H. R. Maei et al., "Convergent temporal-difference
-    learning with arbitrary smooth function approximation", NIPS 2009.
+    Transactions on Automatic Control 42, 1997; the starting point is that of H. R. Maei et al., "Convergent
+    temporal-difference learning with arbitrary smooth function approximation", NIPS 2009.
 
     Example
     -------

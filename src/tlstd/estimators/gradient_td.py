@@ -45,8 +45,11 @@ class _GradientTD(TDFamily):
         rows = self._rows(vectors, vectors.second[batch.discounts != 0.0])
         in_rows = (vectors.indptr, rows, vectors.values, vectors.first, vectors.second)
         lazy = (self._cells, self._stamps, self._active, self._counts, self._numbers)
-        learn = kernels.learn_gradient if self.n_targets == 1 else kernels.learn_gradient_many
-        learn(in_rows, steps, rewards, lazy, self._more, self.lambda_, self._regularization, self._second, values)
+        how = (self._more, self.lambda_, self._regularization, self._second)
+        if self.n_targets == 1:
+            kernels.learn_gradient(in_rows, steps, rewards, lazy, *how, values)
+        else:
+            kernels.learn_gradient_many(in_rows, steps, rewards, lazy, *how, values)
 
     def _learn_one(self, t: Transition) -> bool:
         own, x, x_next = self.__dict__, t.x, t.x_next

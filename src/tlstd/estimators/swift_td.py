@@ -89,7 +89,7 @@ class SwiftTD(LinearEstimator):
         meta_step_size: float = 1e-3,
         rate_bound: float = 0.1,
         step_size_decay: float = 0.99,
-        trace_cutoff: float = 1e-5,
+        trace_cutoff: float = 1e-3,
     ) -> None:
         super().__init__(n_features, lambda_=lambda_, n_targets=1)
         self.initial_step_size = parameters.real("initial_step_size", initial_step_size, low=kernels.SMALLEST, high=1.0)

@@ -36,6 +36,7 @@ SMALLEST = 1e-10
 _Y, _Q, _Y_BAR, _W, _ALPHA, _H, _H_OLD, _FADE, _U = range(LINES)
 _SMALL = 1.0 / 16.0  # up to here a polynomial of degree 9 is the exponential function, to rounding
 _LONGEST = 1e100  # validation.MAX_MAGNITUDE
+_TINY = 1e-300  # not 0, which could not be divided by
 
 
 @kernel
@@ -129,7 +130,7 @@ def add_x(vals, start, stop, slots, at, P, overlap, rate, eta, log_decay, shares
         changes[e - start] = -h_old * value * (z - share) - h * share * value
         if above:
             slots[_H, slot] = slots[_H_OLD, slot] = slots[_Y_BAR, slot] = changes[e - start] = 0.0
-            slots[_ALPHA, slot] *= np.exp(log_decay * value * value)
+            slots[_ALPHA, slot] = max(_TINY, slots[_ALPHA, slot] * np.exp(log_decay * value * value))
 
 
 @kernel
