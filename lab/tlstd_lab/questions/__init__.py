@@ -34,6 +34,7 @@ QUESTIONS: tuple[str, ...] = (
     "instances",
     "memory",
     "coverage",
+    "control",
     "explorer",
 )
 """The folders in the paper's order, then what goes beyond it."""

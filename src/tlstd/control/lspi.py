@@ -22,7 +22,7 @@ from tlstd.linalg.held_out import make_folds
 from tlstd.logs.log import Log
 from tlstd.types import FloatArray, IntArray, Transitions
 
-RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+RIDGES = (1e-12, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Of the estimator that is used by default: they are tried in turn."""
 HELD_FOLDS = 4
 """One fold of so many is held out."""
