@@ -84,7 +84,7 @@ def literal_lspi(
     for _ in range(iterations):
         A, b = np.zeros((n_actions * d, n_actions * d)), np.zeros(n_actions * d)
         for x, action, reward, x_next, end in zip(X, a, r, X_next, ended, strict=True):
-            best = max(range(n_actions), key=lambda other, x_next=x_next, w=w: (phi(x_next, other) @ w, -other))
+            best = int(np.argmax([phi(x_next, other) @ w for other in range(n_actions)]))
             here = phi(x, action)
             there = np.zeros(n_actions * d) if end else phi(x_next, best)
             A += np.outer(here, here - gamma * there)

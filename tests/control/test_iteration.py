@@ -101,7 +101,7 @@ def test_every_iteration_is_reported() -> None:
 
 
 def test_impossible_values_are_the_best_only_among_themselves() -> None:
-    after = {-1: 1, 1: 2, 2: 3, 3: 3}
+    after = {-1: 1.0, 1: 2.0, 2: 3.0, 3: 3.0}
     found, _ = run(after, {1: 4.0, 2: 1e9, 3: 3.0}, possible=(0.0, 10.0))
     assert found.policy.weights[0] == 1.0
     assert found.notes[0].startswith("Warning: 1 of 4 policies")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from tests.control.references import exact_iteration, literal_lspi, random_table
 from tlstd import LSTD, RBF, TLSTD, KrylovLSTD, Log, OneHot, StateAction, Transitions
@@ -112,20 +113,21 @@ def test_epsilon_greedy_policies_are_evaluated_by_expected_next_features() -> No
     w = np.random.default_rng(5).normal(size=features.n_features)
     policy = GreedyPolicy(features, w, epsilon=0.3)
     made = steps.transitions(steps.greedy(w), 0.3)
+    X, X_next = (sp.csr_array(matrix).toarray() for matrix in (made.X, made.X_next))
     for t in range(len(log)):
-        np.testing.assert_allclose(made.X.toarray()[t], features.encode(states[t], actions[t]).toarray())
+        np.testing.assert_allclose(X[t], features.encode(states[t], actions[t]).toarray())
         if not ended[t]:
             probabilities = policy(after[t][None])[0]
             expected = sum(p * features.encode(after[t], a).toarray() for a, p in enumerate(probabilities))
-            np.testing.assert_allclose(made.X_next.toarray()[t], expected, atol=1e-12)
-    uniform = steps.transitions(None).X_next.toarray()
+            np.testing.assert_allclose(X_next[t], expected, atol=1e-12)
+    uniform = sp.csr_array(steps.transitions(None).X_next).toarray()
     np.testing.assert_allclose(uniform, np.hstack([steps.X_next.toarray() / 2.0] * 2))
 
 
 def car_steps() -> tuple[Transitions, StateAction, MountainCar]:
     car = MountainCar()
     rbf = RBF(car.low, car.high, grid=8, width=0.2)
-    acting = EpsilonGreedy(car.policy(), car.actions, 1.0)
+    acting = EpsilonGreedy(car.policy(), [-1, 0, 1], 1.0)
     return record(car, acting, rbf, n_steps=2000, seed=0, episode_cap=50), StateAction(rbf, 3), car
 
 
@@ -215,7 +217,11 @@ def test_impossible_values_are_said_and_not_chosen() -> None:
 )
 def test_bad_input_is_refused_by_name(changes: dict[str, Any], error: type[Exception], words: str) -> None:
     table = random_table(np.random.default_rng(0), 5, 2, 30)
-    arguments = {"data": table.log(5), "features": StateAction(OneHot([0], [4]), 2), "gamma": 0.9} | changes
+    arguments: dict[str, Any] = {
+        "data": table.log(5),
+        "features": StateAction(OneHot([0], [4]), 2),
+        "gamma": 0.9,
+    } | changes
     with pytest.raises(error, match=words):
         policy_iteration(
             arguments.pop("data"), arguments.pop("features"), arguments.pop("estimator", full), **arguments

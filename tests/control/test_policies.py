@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -75,6 +77,6 @@ def test_evaluate_takes_it() -> None:
         ((StateAction(OneHot([0], [2]), 2), [0.0] * 5), r"needs \(6,\)"),
     ],
 )
-def test_bad_policies_are_refused(arguments: tuple, words: str) -> None:
+def test_bad_policies_are_refused(arguments: tuple[Any, ...], words: str) -> None:
     with pytest.raises(InvalidParameterError, match=words):
         GreedyPolicy(*arguments)
