@@ -38,6 +38,7 @@ QUESTIONS: tuple[str, ...] = (
     "memory",
     "coverage",
     "divergence",
+    "control",
     "explorer",
 )
 """The folders in the paper's order, then what goes beyond it."""

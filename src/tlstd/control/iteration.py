@@ -109,6 +109,8 @@ class Loop:
     on_iteration: Callable[[Iteration], None] | None = None
     possible: tuple[float, float] = (-np.inf, np.inf)
     """What values can be; an estimate outside is wrong, and its policy the best only if there is no other."""
+    picky: bool = False
+    """Whether the first impossible value of an improved policy is the end."""
     entries: list[Iteration] = field(default_factory=list)
     stopped: str = "limit"
     cycle: int = 0
@@ -143,12 +145,28 @@ class Loop:
             if number and entry.moved <= self.tolerance:
                 self.stopped, self.cycle = "converged", 1
                 break
+            if self.picky and policy is not None and self._is_impossible(entry):
+                return
             policy, before = weights, chosen
         if self.cycle > 1:
             began = perf_counter()
             mean = np.mean([entry.weights for entry in self.entries[-self.cycle :]], axis=0)
             chosen = self.evaluator.asked(mean)
             self._add(mean, self.evaluator.fit(chosen), float(np.mean(chosen != before)), began)
+
+    @property
+    def sound(self) -> bool:
+        """Whether it has converged, and all values are possible."""
+        return self.stopped == "converged" and not any(map(self._is_impossible, self._improved))
+
+    @property
+    def _improved(self) -> list[Iteration]:
+        return [entry for entry in self.entries if entry.policy is not None]
+
+    def _is_impossible(self, entry: Iteration) -> bool:
+        low, high = self.possible
+        slack = 1e-6 * max(abs(low), abs(high)) if np.isfinite([low, high]).all() else 0.0
+        return not np.isnan(entry.value) and not low - slack <= entry.value <= high + slack
 
     def _add(self, policy: FloatArray | None, weights: FloatArray, changed: float, began: float) -> Iteration:
         length = float(np.linalg.norm(weights))
@@ -170,24 +188,22 @@ class Loop:
         actions: ArrayLike | None,
     ) -> PolicyIteration:
         """What has been found; of policies with the same value the last."""
-        improved = [entry for entry in self.entries if entry.policy is not None]
+        improved = self._improved
         if not improved:
             raise InvalidParameterError(
                 f"there is no improved policy after {len(self.entries)} evaluation(s), {self.stopped}: "
                 "give max_iterations >= 1, and finite data"
             )
-        low, high = self.possible
-        slack = 1e-6 * max(abs(low), abs(high)) if np.isfinite([low, high]).all() else 0.0
-        within = [entry for entry in improved if low - slack <= entry.value <= high + slack]
-        judged = within or [entry for entry in improved if not np.isnan(entry.value)]
-        best = max(judged, key=lambda entry: (entry.value, entry.number)) if judged else improved[-1]
-        impossible = sum(not np.isnan(entry.value) for entry in improved) - len(within)
+        judged = [entry for entry in improved if not np.isnan(entry.value)]
+        within = [entry for entry in judged if not self._is_impossible(entry)]
+        best = max(within or judged or improved[-1:], key=lambda entry: (entry.value, entry.number))
         notes: tuple[str, ...] = ()
-        if impossible:
+        if len(within) < len(judged):
+            low, high = self.possible
             notes = (
-                f"Warning: {impossible} of {len(improved)} policies have estimated values that these rewards do not "
-                f"allow ({low:.4g} to {high:.4g}): which policy is best is not known. Regularise more, or try them "
-                "(judge=).",
+                f"Warning: {len(judged) - len(within)} of {len(improved)} policies have estimated values that these "
+                f"rewards do not allow ({low:.4g} to {high:.4g}): which policy is best is not known. Regularise more, "
+                "or try them (judge=).",
             )
         assert best.policy is not None
         policy = GreedyPolicy(features, best.policy, epsilon=epsilon, actions=actions)

@@ -22,7 +22,7 @@ from tlstd.linalg.held_out import make_folds
 from tlstd.logs.log import Log
 from tlstd.types import FloatArray, IntArray, Transitions
 
-RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+RIDGES = (1e-12, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Of the estimator that is used by default: they are tried in turn."""
 HELD_FOLDS = 4
 """One fold of so many is held out."""
@@ -128,10 +128,10 @@ def policy_iteration(
     )
     makers = _makers(estimator, features.n_features)
     for place, make in enumerate(makers):
-        found = _iterate(steps, make, options)
-        sound = found.stopped == "converged" and not found.notes
-        if sound or found.stopped == "interrupted" or place + 1 == len(makers):
+        loop, judged_by = _iterate(steps, make, options, picky=place + 1 < len(makers))
+        if loop.sound or loop.stopped == "interrupted" or place + 1 == len(makers):
             break
+    found = loop.result(features, judged_by, options.epsilon, options.actions)
     note = f"Estimator {place + 1} of {len(makers)}: {make(features.n_features)!r}."
     return replace(found, notes=(note, *found.notes))
 
@@ -163,8 +163,8 @@ class Options(NamedTuple):
     on_iteration: Callable[[Iteration], None] | None
 
 
-def _iterate(steps: ActionSteps, make: Maker, options: Options) -> PolicyIteration:
-    """Policy iteration with one estimator."""
+def _iterate(steps: ActionSteps, make: Maker, options: Options, *, picky: bool) -> tuple[Loop, str]:
+    """Policy iteration with one estimator, and what "best" means in it."""
     epsilon, judge, possible = options.epsilon, options.judge, steps.possible()
     learned = steps
     value: Judge
@@ -179,9 +179,9 @@ def _iterate(steps: ActionSteps, make: Maker, options: Options) -> PolicyIterati
     else:
         value, judged_by = Estimated(steps, epsilon), "its own estimate"
     samples = Samples(learned, make, epsilon)
-    loop = Loop(samples, value, options.max_iterations, options.tolerance, options.on_iteration, possible)
+    loop = Loop(samples, value, options.max_iterations, options.tolerance, options.on_iteration, possible, picky)
     loop.run(options.start)
-    return loop.result(options.features, judged_by, epsilon, options.actions)
+    return loop, judged_by
 
 
 def _nobody(policy: FloatArray | None, weights: FloatArray) -> float:

@@ -47,7 +47,7 @@ def sigma_point_policy_iteration(
     features: StateAction,
     *,
     gamma: float | None = None,
-    about: str = "zero",
+    about: str = "mean",
     ridge: float = 1e-6,
     rcond: float = 1e-4,
     start: ArrayLike | GreedyPolicy | None = None,
@@ -60,15 +60,15 @@ def sigma_point_policy_iteration(
     """Policy iteration whose iterations cost the same for any number of steps (SPPI).
 
     The steps are read once, for first and second moments of features; the expectation under each policy is then taken
-    over sigma points. Exact for one feature a state (as LSPI with the same regularisation), an approximation otherwise:
-    a policy is asked what it does at the sigma points, not where the data are.
+    over sigma points: a policy is asked what it does there, not where the data are.
 
     Parameters
     ----------
     data, features, gamma, start, actions, center, max_iterations, tolerance, on_iteration
         As in :func:`policy_iteration`. The best policy is the best by its own estimate.
     about : "zero" or "mean"
-        Sigma points of the second moments, d of them, or of a Gaussian about the mean, 2d.
+        Sigma points of the second moments, d of them, or of a Gaussian about the mean, 2d. With one feature a state
+        "zero" is exact, the same as LSPI with this regularisation; with others "mean" is the better approximation.
     ridge : float >= 0
         η in units of the mean ‖x‖², added to the diagonal of A.
     rcond : float in [0, 1)
@@ -89,7 +89,7 @@ def sigma_point_policy_iteration(
     >>> from tlstd import Log, OneHot, StateAction
     >>> places, moves = [0, 1, 1, 0, 0, 1], [1, 0, 1, 0, 1, 1]
     >>> log = Log.from_arrays(places, [0.0, 1.0, 2.0, 0.0, 0.0, 2.0], actions=moves, n_observations=2)
-    >>> found = sigma_point_policy_iteration(log, StateAction(OneHot([0], [1]), 2), gamma=0.9)
+    >>> found = sigma_point_policy_iteration(log, StateAction(OneHot([0], [1]), 2), gamma=0.9, about="zero")
     >>> found.stopped, found.policy([0, 1])
     ('converged', array([1, 1]))
     """
