@@ -1,9 +1,9 @@
 """The public names: what is listed here can be imported from ``tlstd``, and the listed packages' own lists."""
 
-from tlstd.domains.baird import baird as baird
 from tlstd.control.lspi import policy_iteration as policy_iteration
 from tlstd.control.policies import GreedyPolicy as GreedyPolicy
 from tlstd.control.sigma_points import sigma_point_policy_iteration as sigma_point_policy_iteration
+from tlstd.domains.baird import baird as baird
 from tlstd.domains.boyan_chain import boyan_chain as boyan_chain
 from tlstd.domains.garnet import garnet as garnet
 from tlstd.domains.mdp import MarkovRewardProcess as MarkovRewardProcess

@@ -15,8 +15,6 @@ LAMBDAS = (0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 DECAYS = (10, 100, 1_000, 10_000, 100_000, 0)
 """N₀; 0 stands for a constant step, the far end of it."""
 PASSES = (2, 4, 8, 16, 32)
-MORE_PASSES = (*PASSES, 64, 128, 256)
-"""Where 32 are not enough."""
 CUTOFFS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 RANKS = (20, 40, 80, 160)

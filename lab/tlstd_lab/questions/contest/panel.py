@@ -15,9 +15,9 @@ from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, below
 from tlstd_lab.panel import TUNING_SEED, Panel, Results, Scale, pick, seeds, specs
 from tlstd_lab.questions.contest.methods import (
     METHODS,
-    MORE_PASSES,
     NEEDS_THE_MATRIX,
     OURS,
+    PASSES,
     SLOW,
     SLOWEST,
     UP_TO_4000,
@@ -81,10 +81,8 @@ class Contest(Panel):
         return False
 
     def axes(self, scale: Scale, name: str) -> Mapping[str, tuple[float, ...]]:
-        """Return what is tuned of a method: on energy storage replay is best with fewer passes than the most."""
-        axes = METHODS[name].axes
-        more = scale == "paper" and "passes" in axes and not self.problem.startswith("energy")
-        return {**axes, "passes": MORE_PASSES} if more else axes
+        """Return what is tuned of a method."""
+        return METHODS[name].axes
 
     def samples(self, scale: Scale, name: str) -> tuple[int, ...]:
         """Return the numbers of samples that a method is given."""
@@ -237,12 +235,12 @@ class _Dense(Contest):
             return usual
         runs = {SLOW: 5, SLOWEST: 3}.get(METHODS[name].effort, self.reported)
         streams, tries = {"iLSTD": (1, 8), "replay TD": (2, 40)}.get(name, (usual.streams, usual.tries))
-        return Effort(runs, usual.timed, streams, tries)
+        return Effort(runs, 1 if METHODS[name].effort in (SLOW, SLOWEST) else usual.timed, streams, tries)
 
     def axes(self, scale: Scale, name: str) -> Mapping[str, tuple[float, ...]]:
-        """Return what is tuned of a method, with at most 64 passes."""
+        """Return what is tuned of a method, at paper scale with up to 64 passes."""
         axes = super().axes(scale, name)
-        return {key: tuple(v for v in values if key != "passes" or v <= 64) for key, values in axes.items()}
+        return {**axes, "passes": (*PASSES, 64)} if scale == "paper" and "passes" in axes else axes
 
 
 class _Samples(Contest):
@@ -363,7 +361,7 @@ _NO_LSTD = (
     "LSTD does not take part: after 1,000 samples it has seen 13,900 features, a solution takes 44 seconds and 1.5 GB, "
     "and choosing a ridge 26 of them; after 10,000 samples A would have 9.4 GB. "
 )
-_TIME = " CPU time of learning, choosing and solving once, runs that are timed alone (3; the slowest 1)."
+_TIME = " CPU time of learning, choosing and solving once, runs that are timed alone (3; of the slowest methods 1)."
 
 
 def _caption(title: str, samples: str, passes: int, runs: str, more: str = "") -> str:
@@ -391,7 +389,7 @@ class CarTiles(_Samples):
 
     name, problem = "contest-car-tiles", "car-tiles"
     title = "All methods, Mountain Car, tiles"
-    caption = _caption("Mountain Car, 1,000 tiles", "10,000", MORE_PASSES[-1], _RUNS)
+    caption = _caption("Mountain Car, 1,000 tiles", "10,000", 32, _RUNS)
 
 
 class CarTilesTime(_Time):

@@ -20,7 +20,7 @@ OURS = "Krylov LSTD"
 METHODS = {"TD": "s", "t-LSTD": "o", OURS: "P"}
 """With their markers."""
 POINTS = 10
-RUNS = {"smoke": 1, "quick": 3, "paper": 30}
+RUNS = {"smoke": 1, "quick": 3, "paper": 10}
 
 
 class Rates(Energy):
@@ -31,7 +31,7 @@ class Rates(Energy):
     caption = (
         "Figure 3c again with Krylov LSTD's stream: what comes while a learner is busy is lost, and its trace then "
         "starts anew. 25 samples per second (solid) and 10,000 (dashed); TD as chosen for figure 3b, t-LSTD with r=40. "
-        "All were timed in the same hour. Paper scale: 30 runs."
+        "All were timed in the same hour. Paper scale: 10 runs."
     )
 
     def tuning(self, scale: Scale) -> list[RunSpec]:

@@ -46,11 +46,15 @@ class _Tracking(Panel):
     def candidates(self, scale: Scale, method: str) -> list[list[RunSpec]]:
         """Return the sweep over β, or over TD's step size."""
         if method == "TD":
-            estimators = [{"class": "TD", "lambda_": 0.9, "step_size": alpha} for alpha in ALPHAS]
+            estimators = [{"class": "TD", "lambda_": 0.9, "step_size": alpha} for alpha in self.alphas(scale)]
         else:
             estimators = [METHODS[method] | {"beta": beta} for beta in BETAS]
         runs = pick(self.streams, scale)
         return [specs("tracking", self.settings(scale, e), seeds(runs, tuning=True)) for e in estimators]
+
+    def alphas(self, scale: Scale) -> tuple[float, ...]:
+        """Return TD's step sizes, to be divided by ‖x‖²."""
+        return ALPHAS
 
     def tuning(self, scale: Scale) -> list[RunSpec]:
         """Return the sweeps."""
@@ -194,6 +198,10 @@ class _Krylov(_Tracking):
     methods = ("LSTD", "Krylov LSTD")
     lengths: ClassVar[dict[str, tuple[int, int]]] = _Tracking.lengths | {"paper": (5_000, 10)}
     streams: ClassVar[dict[str, int]] = _Tracking.streams | {"paper": 2}
+
+    def alphas(self, scale: Scale) -> tuple[float, ...]:
+        """Return TD's step sizes, at paper scale enough that the best is inside."""
+        return (*ALPHAS, 1.0, 3.0) if scale == "paper" else ALPHAS
 
     def claims(self) -> Sequence[Claim]:
         """Return what the results decide."""
