@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import tlstd
 from tests.cluster.parts import LOG, in_files
 from tests.cluster.test_evaluate import FEW
 from tlstd.cluster.evaluate import evaluate_files
+from tlstd.cluster.log_shard import LogFile
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.evaluation import Evaluation
 from tlstd.logs.log import Log
+from tlstd.page import write_page
 
 SECRET = "a-very-secret-key"
 
@@ -40,21 +43,36 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str,
     server.stop()
 
 
-def test_as_from_files(bucket: tuple[dict[str, str], Any]) -> None:
+def test_as_from_files(bucket: tuple[dict[str, str], Any], tmp_path: Path) -> None:
     """A pattern, a folder, single addresses: the same answer as from the frame."""
     storage, _ = bucket
     whole = tlstd.evaluate(LOG, gamma=0.9, estimators=FEW)
-    found = evaluate_files("s3://logs/walk/*.parquet", gamma=0.9, estimators=FEW, storage=storage)
+    progress: list[str] = []
+    found = evaluate_files(
+        "s3://logs/walk/*.parquet",
+        gamma=0.9,
+        estimators=FEW,
+        storage=storage,
+        report=lambda text, share: progress.append(text),
+    )
     assert abs(found.value - whole.value) < 1e-10
     assert len(Log.from_frame("s3://logs/walk", storage=storage)) == LOG.height
     part = Log.from_frame(["s3://logs/walk/part-1.parquet", "s3://logs/walk/part-2.parquet"], storage=storage)
     assert 0 < len(part) < LOG.height
-    assert not any(SECRET in text for text in shown(found))
+    write_page(found, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not any(SECRET in text for text in [*shown(found), *progress, page])
 
 
 def shown(found: Evaluation) -> list[str]:
     """Everything that an answer shows."""
-    return [str(found), found.to_json(), repr(found)]
+    return [str(found), found.to_json(), repr(found), repr(found.fitted)]
+
+
+def said(error: BaseException) -> str:
+    """Everything that a traceback shows, with what an error was raised from."""
+    found = traceback.TracebackException.from_exception(error, capture_locals=False)
+    return "".join(found.format(chain=True)) + repr(error.args)
 
 
 def test_what_goes_wrong(bucket: tuple[dict[str, str], Any], tmp_path: Path) -> None:
@@ -66,12 +84,16 @@ def test_what_goes_wrong(bucket: tuple[dict[str, str], Any], tmp_path: Path) -> 
     try:
         with pytest.raises(InvalidInputError, match=r"part-2.parquet cannot be read") as error:
             evaluate_files(names, gamma=0.9, estimators=FEW, storage=storage)
-        assert SECRET not in str(error.value)
+        assert SECRET not in said(error.value)
         left = evaluate_files(names, gamma=0.9, estimators=FEW, storage=storage, on_error="skip")
         assert any("part-2.parquet" in note for note in left.notes)
+        file = LogFile(names[2], storage=storage)  # as a worker finds it that has to read it again
+        with pytest.raises(InvalidInputError, match=r"part-2.parquet cannot be read") as error:
+            file().n_starts()
+        assert SECRET not in said(error.value) + repr(file)
     finally:
         client.put_object(Bucket="logs", Key="walk/part-2.parquet", Body=body)
     for address in ("s3://logs/nothing/*.parquet", "s3://no-such-bucket/*.parquet"):
         with pytest.raises(InvalidInputError, match="cannot be read") as error:
             evaluate_files(address, gamma=0.9, storage=storage)
-        assert SECRET not in str(error.value)
+        assert SECRET not in said(error.value)

@@ -39,7 +39,7 @@ def test_as_on_one_machine(n_files: int, how: str, tmp_path: Path) -> None:
     assert found.rows[0].note == whole.rows[0].note
     assert abs(found.value - whole.value) < 1e-10 * max(1.0, abs(whole.value))
     states = log.select("obs_0", "obs_1").to_numpy()
-    np.testing.assert_allclose(found.predict(states), whole.predict(states), atol=1e-9)
+    np.testing.assert_allclose(found.predict(states), whole.predict(states), rtol=0.0, atol=1e-10)
     if n_files > 1:
         assert any("in the next one: joined" in note for note in found.notes)
     found.save(tmp_path / "values")
@@ -65,7 +65,7 @@ def test_a_stream_without_ends(tmp_path: Path) -> None:
     found = evaluate_files(in_files(log, tmp_path, 6), gamma=0.9, estimators=FEW)
     assert found.rows[0].values.keys() == {"all states", "first state"}
     for name, value in whole.rows[0].values.items():
-        assert abs(found.rows[0].values[name] - value) < 1e-9
+        assert abs(found.rows[0].values[name] - value) < 1e-10
     without = evaluate_files([str(tmp_path / f"part-{i}.parquet") for i in (0, 2, 4)], gamma=0.9, estimators=FEW)
     assert abs(without.value - whole.value) > 1e-6
 

@@ -9,11 +9,16 @@ import pytest
 
 from tests.cluster.parts import WHOLE, cut
 from tests.test_merging import restarted, steps
-from tlstd import KrylovLSTD, Transitions
+from tlstd import KrylovLSTD, TileCoder, Transitions
 from tlstd.cluster.crews import InProcess, pairwise_sum
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.shard import Shard
+from tlstd.domains.energy_programme import never_store
+from tlstd.domains.energy_storage import EnergyStorage
+from tlstd.domains.garnet import garnet_off_policy
+from tlstd.domains.mountain_car import MountainCar
 from tlstd.errors import InvalidInputError
+from tlstd.streams.simulated import record
 
 
 def sharded(parts: list[Transitions]) -> ShardedOperator:
@@ -43,6 +48,31 @@ def test_products_are_those_of_all_samples(n_shards: int) -> None:
     np.testing.assert_allclose(operator.b(), one.b()[order], atol=1e-14)
     ids, weights = operator.solve(4)
     np.testing.assert_allclose(weights[:, 0], model.weights[ids], atol=1e-10)
+
+
+def problems() -> dict[str, tuple[Transitions, int]]:
+    """Samples of three problems, and a dimension of the Krylov space."""
+    car, storage = MountainCar(), EnergyStorage()
+    tiles = TileCoder(car.low, car.high, tiles=10, tilings=10)
+    more = TileCoder(storage.low, storage.high, tiles=[5, 5, 10, 5], tilings=8, bias=True)
+    process = garnet_off_policy(40, 3, 3, 25, np.random.default_rng(0), gamma=0.95, features="binary", active=5)
+    return {
+        "Mountain Car": (record(car, None, tiles, n_steps=1_500, seed=0), 30),
+        "energy": (record(storage, never_store(storage), more, n_steps=1_500, seed=0), 12),
+        "Garnet, off-policy": (process.sample(1_500, np.random.default_rng(1)), 20),
+    }
+
+
+def test_predictions_from_any_number_of_shards() -> None:
+    """Within 1e-10 of those of one model, at the same dimension."""
+    for name, (whole, dimension) in problems().items():
+        model = whole_model(whole, dimension=dimension)
+        for n_shards in (1, 2, 7, 64):
+            ids, weights = sharded(cut(whole, n_shards)).solve(dimension)
+            everywhere = np.zeros(whole.n_features)
+            everywhere[ids] = weights[:, 0]
+            away = np.abs(whole.X @ everywhere - model.predict(whole.X)).max()
+            assert away < 1e-10, (name, n_shards, away)
 
 
 def test_traces_that_are_not_passed_on_would_be_noticed() -> None:
