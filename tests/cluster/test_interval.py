@@ -12,8 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import tlstd
-from tests.cluster.test_evaluate import LOG, in_files, mostly_right
-from tests.cluster.test_operator import WHOLE, N, cut
+from tests.cluster.parts import LOG, WHOLE, N, cut, in_files, mostly_right
 from tlstd import KrylovLSTD, Transitions
 from tlstd.cluster import evaluate as of_files
 from tlstd.cluster.crews import InProcess
