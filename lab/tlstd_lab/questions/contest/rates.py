@@ -71,7 +71,7 @@ class Rates(Energy):
                 look = {"kind": f"{rate:,} samples/s", "dash": dash, "marker": marker, "size": 2.5}
                 errors = self.column(results, method, rate, "rmse")
                 series.append(curve(seconds, errors, method, COLOURS[method], **look))
-        return self.with_floor(series, Axis("seconds", log=True), Legend("lower left", 2, lift=0.1))
+        return self.with_floor(series, Axis("seconds", log=True), Legend("below", 2, 6.0))
 
     def claims(self) -> Sequence[Claim]:
         """Return what the results decide."""
