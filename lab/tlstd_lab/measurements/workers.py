@@ -281,7 +281,7 @@ def _watch(pids: list[int], done: threading.Event, most: list[float]) -> None:
 
 
 def traffic() -> None:
-    """Bytes that workers have sent each other in a round, and what ``--plan`` says."""
+    """Bytes that workers have sent in a round, to each other and the sum to the client, and what ``--plan`` says."""
     from tlstd.cluster.log_shard import LogFile
     from tlstd.cluster.plan import plan
 
@@ -300,9 +300,9 @@ def traffic() -> None:
                     operator.matvec(V)
                 between = (sum(client.run(_sent).values()) - before) / 10
             rows.append([str(n_workers), f"{operator.n:,}", f"{8 * operator.n / 1e3:.0f}", f"{between / 1e3:.0f}"])
-            rows[-1].append(f"{said.between_workers / 1e3:.0f}")
+            rows[-1].append(f"{(said.between_workers + said.round_bytes) / 1e3:.0f}")
             print(rows[-1], flush=True)
-    print(table(["workers", "features", "a vector, kB", "between workers in a round, kB", "predicted"], rows))
+    print(table(["workers", "features", "a vector, kB", "sent by workers in a round, kB", "predicted"], rows))
 
 
 def _encoded(crew: Crew, files: list[Any]) -> ShardedOperator:
