@@ -35,7 +35,7 @@ Maker: TypeAlias = Callable[[int], Estimator]
 def policy_iteration(
     data: Log | Transitions,
     features: StateAction,
-    estimator: Maker | Sequence[Maker] | None = None,
+    estimator: Callable[[int], Estimator] | Sequence[Callable[[int], Estimator]] | None = None,
     *,
     gamma: float | None = None,
     start: ArrayLike | GreedyPolicy | None = None,
@@ -51,7 +51,7 @@ def policy_iteration(
 
     Each iteration learns the action values of the present policy, from x = φ(s, a) to x′ = Σ_a′ π(a′|s′) φ(s′, a′)
     (LSTDQ, λ = 0), and the next policy is greedy, or ε-greedy, in them. No probabilities of the policy that acted are
-    needed. It ends at a policy that comes back (:mod:`tlstd.control.iteration`), and the policy returned is the best
+    needed. It ends at a policy that comes back, and the policy returned is the best
     of all that occurred, not the last: policy values go up and down.
 
     Parameters

@@ -141,7 +141,7 @@ class Pole(Panel):
     def method_runs(self, scale: Scale, method: str, episodes: int) -> list[RunSpec]:
         """Return the runs of one method from so many episodes."""
         settings = {"problem": "inverted pendulum", "method": LITERAL[method], "episodes": episodes, "starts": 10}
-        return specs("control-success", settings, seeds(pick({"smoke": 1, "quick": 4, "paper": 100}, scale)))
+        return specs("control-success", settings, seeds(pick({"smoke": 1, "quick": 8, "paper": 100}, scale)))
 
     def sizes(self, scale: Scale, method: str) -> tuple[int, ...]:
         """Return the numbers of episodes at which a method is run."""

@@ -168,7 +168,7 @@ class Beta(Panel):
         rounds = pick({"smoke": 2, "quick": 20, "paper": 60}, scale)
         settings = {"estimator": estimator, "force": FORCES[world], "rounds": rounds}
         settings |= {"steps": pick({"smoke": 100, "quick": 500, "paper": 500}, scale), "epsilon": 0.1, "starts": 30}
-        return specs("control-improvement", settings, seeds(pick({"smoke": 1, "quick": 3, "paper": 20}, scale)))
+        return specs("control-improvement", settings, seeds(pick({"smoke": 1, "quick": 5, "paper": 20}, scale)))
 
     def runs(self, results: Results) -> list[RunSpec]:
         """Return both worlds, methods and all β."""
