@@ -16,7 +16,7 @@ NO_VALUES = np.zeros((0, 1))
 class Stream(NamedTuple):
     X: FloatArray
     X_next: FloatArray
-    steps: FloatArray  # α, γ_{t+1}, γ_t λ, ρ
+    steps: FloatArray  # α, γ_{t+1}, γ_t λ, ρ, M
     rewards: FloatArray
 
     def part(self, start: int, stop: int) -> Stream:
@@ -31,8 +31,9 @@ def stream(seed: int, *, n: int, d: int, density: float, m: int = 1, off_policy:
     discounts = rng.choice([0.9, 0.9, 0.9, 1.0, 0.5, 0.0], n)
     decays = rng.choice([0.8, 0.8, 0.8, 1.0, 1e-3, 0.0], n)
     rhos = rng.choice([1.0, 0.3, 1.7, 2.5, 0.0], n) if off_policy else np.ones(n)
-    steps = np.array([rng.uniform(0.0, 0.05, n), discounts, decays, rhos])
-    return Stream(X[:-1].copy(), X[1:].copy(), steps, rng.standard_normal((n, m)))
+    alphas, rewards = rng.uniform(0.0, 0.05, n), rng.standard_normal((n, m))
+    steps = np.array([alphas, discounts, decays, rhos, rng.choice([1.0, 1.0, 0.4, 2.3, 0.0], n)])
+    return Stream(X[:-1].copy(), X[1:].copy(), steps, rewards)
 
 
 def literal(data: Stream, true_online: bool, replacing: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -41,7 +42,7 @@ def literal(data: Stream, true_online: bool, replacing: bool) -> tuple[FloatArra
     W, z, v_old = np.zeros((d, m)), np.zeros(d), np.zeros(m)
     for t in range(data.X.shape[0]):
         x, x_next = data.X[t], data.X_next[t]
-        alpha, discount, decay, rho = data.steps[:, t]
+        alpha, discount, decay, rho, M = data.steps[:, t]
         v, v_next = x @ W, x_next @ W
         if true_online:
             z = decay * z + alpha * x - alpha * decay * (z @ x) * x
@@ -49,7 +50,7 @@ def literal(data: Stream, true_online: bool, replacing: bool) -> tuple[FloatArra
             W = W + np.outer(z, delta + v - v_old) - np.outer(alpha * x, v - v_old)
             v_old = v_next
         else:
-            z = rho * (np.where(x != 0.0, 0.0, decay * z) + x) if replacing else rho * (decay * z + x)
+            z = rho * ((np.where(x != 0.0, 0.0, decay * z) if replacing else decay * z) + M * x)
             W = W + np.outer(alpha * z, data.rewards[t] + discount * v_next - v)
     return W, z, v_old
 
@@ -219,7 +220,7 @@ class TestSparse:
         X[:6, 0], X[6:, 1] = 1e-10, 1.0
         rewards = np.where(np.arange(12) < 6, 1e12 / 3.0, 1.0)[:, None]
         ones = np.ones(12)
-        data = Stream(X, np.zeros((12, 2)), np.array([0.1 * ones, ones, 0.97 * ones, ones]), rewards)
+        data = Stream(X, np.zeros((12, 2)), np.array([0.1 * ones, ones, 0.97 * ones, ones, ones]), rewards)
         lazy = Lazy(2, 1)
         lazy.learn(data, true_online=true_online)
         assert_allclose(lazy.W, literal(data, true_online, False)[0], rtol=1e-13)
@@ -229,7 +230,7 @@ class TestSparse:
     def test_decayed_entries_leave(self, decay: float, true_online: bool) -> None:
         """Each step brings a new feature; the list ends at ln(CUT) / ln(decay) of them and those of EPOCHS epochs."""
         n = 8000
-        steps = np.array([np.full(n, 0.1), np.full(n, 0.9), np.full(n, decay), np.ones(n)])
+        steps = np.array([np.full(n, 0.1), np.full(n, 0.9), np.full(n, decay), np.ones(n), np.ones(n)])
         indptr = np.append(np.arange(n + 1), n)  # the last vector is empty
         vectors = (indptr, np.arange(1, n + 1).astype(np.uint32), np.ones(n), np.arange(n), np.full(n, n))
         lazy = Lazy(n, 1)
@@ -242,7 +243,7 @@ class TestSparse:
     def test_entries_that_cancel_are_not_listed_twice(self) -> None:
         X = np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]])
         ones = np.ones(5)
-        data = Stream(X, np.zeros((5, 2)), np.array([0.1 * ones, ones, ones, ones]), np.ones((5, 1)))
+        data = Stream(X, np.zeros((5, 2)), np.array([0.1 * ones, ones, ones, ones, ones]), np.ones((5, 1)))
         lazy = Lazy(2, 1)
         lazy.learn(data)
         assert lazy.counts[0] == 1
@@ -255,7 +256,8 @@ class TestSparse:
         for true_online in (False, True):
             lazy = Lazy(2, 1)
             lazy.learn(
-                Stream(X, X, np.array([ones, 0.9 * ones, 0.5 * ones, ones]), ones[:, None]), true_online=true_online
+                Stream(X, X, np.array([ones, 0.9 * ones, 0.5 * ones, ones, ones]), ones[:, None]),
+                true_online=true_online,
             )
             assert np.isfinite(lazy.W).all()
             assert_allclose(lazy.W, lazy.W[0, 0])
@@ -334,7 +336,7 @@ class TestDense:
         X, one = np.zeros((400, 3)), np.ones(400)
         X[0] = 1.0
         z, every = np.zeros(3), np.arange(400)
-        steps = np.array([one, one, 0.1 * one, one])
+        steps = np.array([one, one, 0.1 * one, one, one])
         kernels.learn_dense(
             X,
             every,

@@ -129,7 +129,7 @@ def test_a_policy_improves_while_it_acts() -> None:
     settings = {"estimator": estimator, "force": 0.001, "rounds": 4, "steps": 500, "epsilon": 0.1, "starts": 20}
     columns = task.improvement(settings, 0)
     assert columns["samples"].tolist() == [500, 1000, 1500, 2000]
-    assert columns["steps"][-1] < 80.0 < 300.0
+    assert columns["mean_steps"][-1] < 80.0 < 300.0
 
 
 def verdicts(made: Panel, columns: Callable[[RunSpec], Columns]) -> dict[str, str]:
@@ -184,7 +184,10 @@ def test_claims_of_the_pole_and_of_beta() -> None:
 
     def online(spec: RunSpec, gain: float) -> Columns:
         forgets = "beta" in spec.plain_settings()["estimator"]
-        return {"samples": np.arange(8.0), "steps": np.full(8, (50.0 if forgets else 50.0 * gain) + 0.1 * spec.seed)}
+        return {
+            "samples": np.arange(8.0),
+            "mean_steps": np.full(8, (50.0 if forgets else 50.0 * gain) + 0.1 * spec.seed),
+        }
 
     assert set(verdicts(panel("control-beta"), lambda spec: online(spec, 2.0)).values()) == {"reproduced"}
     assert set(verdicts(panel("control-beta"), lambda spec: online(spec, 1.0)).values()) == {"not"}

@@ -189,7 +189,7 @@ class Beta(Panel):
                 label = f"{method}, " + ("1/t" if beta is None else f"β={beta:g}")
                 look = {"dash": dash, "marker": MARKER[method], "hollow": beta is None, "every": 3}
                 samples = results[runs[0]].columns["samples"]
-                series.append(curve(samples, results.column(runs, "steps"), label, COLOUR[method], **look))
+                series.append(curve(samples, results.column(runs, "mean_steps"), label, COLOUR[method], **look))
         half = float(samples[len(samples) // 2 - 1])
         return Chart(series, Axis("samples"), Axis("steps to the goal"), (Rule("x", half),), legend=Legend("below", 3))
 
@@ -220,7 +220,7 @@ class Beta(Panel):
         """Better: fewer steps in the mean of the last quarter, 5% count."""
         ends = {}
         for beta in BETAS:
-            steps = results.column(self.method_runs(results.scale, world, method, beta), "steps")
+            steps = results.column(self.method_runs(results.scale, world, method, beta), "mean_steps")
             ends[beta] = steps[:, -max(1, steps.shape[1] // 4) :].mean(axis=1)
         beta = BETAS[-1]
         ratio = ratio_of_means(ends[None], ends[beta])

@@ -95,7 +95,7 @@ def success(settings: dict[str, Any], seed: int) -> dict[str, FloatArray]:
         "converged": np.array([float(found.stopped == "converged")]),
         "iterations": np.array([float(len(found.history) - 1)]),
         "seconds": np.array([seconds]),
-        "samples": np.array([float(len(log))]),
+        "samples": np.array([len(log)]),
     }
 
 
@@ -137,5 +137,5 @@ def improvement(settings: dict[str, Any], seed: int) -> dict[str, FloatArray]:
         model.update_many(steps.transitions(steps.greedy(weights), rate))
         weights = model.weights
         mean_steps.append(problem.trial(GreedyPolicy(features, weights), starts, rng).steps.mean())
-    samples = settings["steps"] * (1.0 + np.arange(len(children)))
-    return {"samples": samples, "steps": np.array(mean_steps)}
+    samples = settings["steps"] * (1 + np.arange(len(children)))
+    return {"samples": samples, "mean_steps": np.array(mean_steps)}

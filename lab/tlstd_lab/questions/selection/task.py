@@ -57,4 +57,4 @@ def selection(settings: dict[str, Any], seed: int) -> dict[str, IntArray | Float
         values = model.predict(np.hstack([asked, asked_noise[:, :p]]))
         errors.append(float(np.sqrt(np.mean((values - np.tile(process.values(), 10)) ** 2))))
         sizes.append(int(np.count_nonzero(model.weights)))
-    return {"noise": np.array(settings["noise"]), "rmse": np.array(errors), "n_weights": np.array(sizes)}
+    return {"n_noise": np.array(settings["noise"]), "rmse": np.array(errors), "n_weights": np.array(sizes)}
