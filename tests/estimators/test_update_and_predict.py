@@ -23,7 +23,8 @@ from tlstd.types import FloatArray
 
 LOOPS: dict[str, Factory] = {
     **{name: ESTIMATORS[name] for name in ("ForgetfulLSTD", "ILSTD", "LSTD (recursive)", "LinearDyna")},
-    **{name: ESTIMATORS[name] for name in ("TD", "TD (replacing)", "TrueOnlineTD")},
+    **{name: ESTIMATORS[name] for name in ("TD", "TD (replacing)", "TDC", "GTD2", "TDRC", "EmphaticTD")},
+    **{name: ESTIMATORS[name] for name in ("TrueOnlineTD", "SwiftTD")},
     "KrylovLSTD (stream)": ESTIMATORS["KrylovLSTD (stream)"],
     "KrylovLSTD (stream, auto)": lambda n: KrylovLSTD(n, lambda_=0.7, reads="stream"),
     "TLSTD (projected)": lambda n: TLSTD(n, 10, lambda_=0.7, buffer_size=1_000, reads="projected"),

@@ -12,7 +12,7 @@ from tlstd import KrylovLSTD, Transitions, random_walk
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.evaluation.bootstrap import bootstrap_interval
 from tlstd.evaluation.influence import Asked, Influence, influences
-from tlstd.evaluation.intervals import difference_interval, interval_of, mean_interval
+from tlstd.evaluation.intervals import ROUNDING, difference_interval, interval_of, mean_interval
 from tlstd.linalg.held_out import make_folds
 from tlstd.types import FloatArray, IntArray
 
@@ -124,14 +124,14 @@ def test_a_value_is_the_sum_over_steps() -> None:
     assert found.density_ratios.mean() == pytest.approx(1.0)
 
 
-def test_constant_returns_have_no_width() -> None:
+def test_constant_returns_have_the_width_of_rounding() -> None:
     """Every step pays 1 and γ = 0.5 for ever: the value is 2 in every log."""
     X = np.column_stack([np.ones(11), np.random.default_rng(0).standard_normal((11, 2))])
     steps = Transitions.from_episodes([(X, np.ones(10), False)] * 12, gamma=0.5)
     starts = np.flatnonzero(steps.trace_discounts == 0.0)
     found = interval_of(influences(fit(steps, 0.5), [Asked(steps.X[starts], starts)])[0])
     assert found.value == pytest.approx(2.0)
-    assert found.half_width < 1e-9
+    assert found.half_width == pytest.approx(2.0 * ROUNDING)
 
 
 def test_a_single_episode_has_blocks_and_a_single_step_no_bound() -> None:

@@ -125,4 +125,4 @@ def test_claims_on_what_was_chosen(good: bool, verdict: str) -> None:
         finding = claim.judge(Synthetic("paper", columns))
         assert finding.verdict == ("reproduced" if claim.name == "chosen-default-cutoff" else verdict)
         if not claim.name.endswith("visited") and claim.name != "chosen-default-cutoff":
-            assert finding.number.value == pytest.approx(1.0 if good else 12.5 / 4.0)
+            assert finding.number.value == pytest.approx(1.0 if good else 10.0 / 4.0)

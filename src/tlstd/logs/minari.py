@@ -14,9 +14,9 @@ from tlstd.logs.table import Table
 
 def table(dataset: Any) -> tuple[Table, str]:
     """The columns of a data set, with a row without a reward for the observation after each last step."""
-    with needs("minari"):
-        from gymnasium.spaces import Discrete
     dataset = _opened(dataset)
+    from gymnasium.spaces import Discrete  # minari needs it too
+
     observed, actions, rewards, terminated, truncated, names = [], [], [], [], [], []
     for episode in dataset.iterate_episodes():
         n = len(episode.rewards)

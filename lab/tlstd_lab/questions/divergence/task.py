@@ -23,7 +23,7 @@ def off_policy_walk(features: Any) -> OffPolicyProcess:
     Example
     -------
     >>> off_policy_walk("tabular").values().round(2)
-    array([-0.69, -0.28, -0.  ,  0.19,  0.31])
+    array([-0.27,  0.22,  0.54,  0.76,  0.9 ])
     """
     walk = random_walk(5, features=features)
     P, rewards = np.zeros((5, 2, 5)), np.zeros((5, 2))
