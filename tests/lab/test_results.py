@@ -15,7 +15,7 @@ from tlstd.figures import new_figure
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
-CHEAP = ["A.4", "printed", "contest-pendulum-time"]
+CHEAP = ["A.4", "printed", "planning-groups"]
 """Panels of both scales that are decided in seconds."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from tlstd_lab.chart import Axis, Chart, Legend, Series, curve, points
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
-from tlstd_lab.questions.control.methods import COLOUR, LITERAL, MARKER
+from tlstd_lab.questions.control.methods import COLOUR, LITERAL, MARKER, shown
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import bootstrap, interval
 
@@ -141,7 +141,7 @@ class Pole(Panel):
     def method_runs(self, scale: Scale, method: str, episodes: int) -> list[RunSpec]:
         """Return the runs of one method from so many episodes."""
         settings = {"problem": "inverted pendulum", "method": LITERAL[method], "episodes": episodes, "starts": 10}
-        return specs("control-success", settings, seeds(pick({"smoke": 1, "quick": 8, "paper": 100}, scale)))
+        return specs("control-success", settings, shown(pick({"smoke": 1, "quick": 20, "paper": 100}, scale)))
 
     def sizes(self, scale: Scale, method: str) -> tuple[int, ...]:
         """Return the numbers of episodes at which a method is run."""

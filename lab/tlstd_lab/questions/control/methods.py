@@ -19,8 +19,14 @@ LOGS: dict[str, Method] = {
         "estimators": [{"class": "KrylovLSTD", "lambda_": 0.0, "dimension": 60, "ridge": ridge} for ridge in RIDGES[3:]]
     },
 }
-"""From logs of random actions: regularised more and more until the iteration converges. t-LSTD has one setting, chosen
-on other seeds."""
+"""From logs of random actions: regularised more and more until the iteration converges. t-LSTD has one setting."""
+FIRST_SEED = 100
+"""Of what is shown from logs and on the pendulum: features, logs' sizes and t-LSTD's setting were chosen on others."""
+
+
+def shown(runs: int) -> range:
+    """Seeds of so many reported runs."""
+    return range(FIRST_SEED, FIRST_SEED + runs)
 
 
 def _literal(**estimator: Any) -> Method:

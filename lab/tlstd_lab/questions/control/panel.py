@@ -12,7 +12,7 @@ from tlstd.types import FloatArray
 from tlstd_lab.chart import COLOURS, DASHED, SOLID, Axis, Chart, Legend, Rule, Series, curve, points
 from tlstd_lab.claims import BEYOND, Claim, Finding, above, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs
-from tlstd_lab.questions.control.methods import COLOUR, LOGS, MARKER
+from tlstd_lab.questions.control.methods import COLOUR, LOGS, MARKER, shown
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import bootstrap, interval, ratio_of_means
 
@@ -48,7 +48,7 @@ class Logs(Panel):
         settings = {"problem": problem, "method": LOGS[method], "steps": steps, "starts": 50}
         if scale == "smoke":
             settings |= {"starts": 5, "method": _short(LOGS[method])}
-        return specs("control-success", settings, seeds(pick({"smoke": 1, "quick": 20, "paper": 100}, scale)))
+        return specs("control-success", settings, shown(pick({"smoke": 1, "quick": 20, "paper": 100}, scale)))
 
     def runs(self, results: Results) -> list[RunSpec]:
         """Return all of them."""
