@@ -19,7 +19,7 @@ from tlstd_lab.store import Store
 
 ROOT = Path(__file__).parents[3]
 BUNDLES = [ROOT / "results" / name for name in ("quick.parquet", "paper.parquet", "explorer.parquet")]
-PANELS = ("A.2", "cutoff-tiles", "theorem-bound", "bias")
+PANELS = ("A.2", "cutoff-tiles", "theorem-bound", "bias", "planning-groups")
 MISSING = "1a"
 NASTY = "</script><script>alert('x')</script>\"'><img src=x onerror=alert(1)>&amp;{{data}}"
 

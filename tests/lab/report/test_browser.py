@@ -376,7 +376,7 @@ def test_settings_and_numbers_open(look: Look) -> None:
         assert summary.find_element(By.XPATH, "following-sibling::*").is_displayed() is False
         summary.send_keys(Keys.ENTER)
         assert summary.find_element(By.XPATH, "following-sibling::*").is_displayed()
-    assert "uv run tlstd reproduce bias --scale quick" in figure.text
+    assert "uv run tlstd reproduce bias --scale paper" in figure.text
     assert figure.find_elements(By.CSS_SELECTOR, "table.numbers caption")
 
 

@@ -169,7 +169,7 @@ def test_settings_are_one_click_away(html: str) -> None:
 
 
 def test_the_best_complete_scale_is_taken(tmp_path: Path) -> None:
-    made = gather(sources(), ["A.2", "bias"])
+    made = gather(sources(), ["A.2", "planning-groups"])
     assert [shown and shown.results.scale for shown in made.values()] == ["paper", "quick"]
     shown = made["A.2"]
     assert shown is not None
