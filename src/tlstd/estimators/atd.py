@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tlstd import parameters
@@ -12,7 +14,8 @@ from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.estimators.truncation import TruncatedEstimator
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.moving_weights import MovingWeights
-from tlstd.types import FloatArray, IntArray, Vector
+from tlstd.linalg.threads import one_thread
+from tlstd.types import FloatArray, IntArray, SparseVector, Vector
 
 
 class ATD(TruncatedEstimator, SteppingEstimator):
@@ -97,7 +100,8 @@ class ATD(TruncatedEstimator, SteppingEstimator):
         """Learn; the value of each x_next after its step goes to ``values``, if that has rows."""
         (x_indptr, x_ids, x_vals), rows, (n_indptr, n_ids, n_vals), next_rows = batch.sparse()
         alphas = self.step_size.values(self.n_updates + 1, len(batch))
-        with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is data, not an error
+        # a run that diverges is data, not an error; threads are limited once, not at every step
+        with np.errstate(over="ignore", invalid="ignore"), one_thread(self._system.operations()):
             for t, (row, next_row) in enumerate(zip(rows, next_rows, strict=True)):
                 x, x_next = slice(x_indptr[row], x_indptr[row + 1]), slice(n_indptr[next_row], n_indptr[next_row + 1])
                 value = self._weights.predict(x_ids[x], x_vals[x])
@@ -131,8 +135,9 @@ class ATD(TruncatedEstimator, SteppingEstimator):
     def _predict_vector(self, x: Vector) -> FloatArray:
         return self._weights.predict(*vector_arrays(x))
 
-    def _is_solved(self) -> bool:
-        return True
+    def _value(self, x: SparseVector) -> Any:
+        value = self._weights.predict(x.indices, x.values)
+        return value.item() if value.size == 1 else value
 
     def _state(self) -> State:
         return {**super()._state(), "weights": self._weights.state()}

@@ -86,6 +86,9 @@ def inverse_factors(sigma: FloatArray, *, rcond: float, rank: int | None = None,
     if sigma.size and sigma[0] > 0.0:
         kept = int(np.count_nonzero(sigma > max(rcond * sigma[0], SMALLEST)))
         kept = min(kept, sigma.size if rank is None else rank)
+        if not tikhonov:
+            factors[:kept] = 1.0 / sigma[:kept]
+            return factors
         with np.errstate(over="ignore"):  # η/σ beyond the largest number: the factor is 0
             # 1/(σ + η/σ) = σ/(σ²+η), without squaring a large or a tiny number
             factors[:kept] = 1.0 / (sigma[:kept] + tikhonov / sigma[:kept])

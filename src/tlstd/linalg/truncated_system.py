@@ -203,14 +203,14 @@ class TruncatedSystem:
     def core(self) -> Core:
         """The SVD of the system in coordinates, as of the last sample; computed at most once per sample."""
         if self._core is None:
-            with one_thread(self._operations()):
+            with one_thread(self.operations()):
                 U, sigma, V = self.factors.U, self.factors.sigma, self.factors.V
                 left, right = self.buffer.bases(U, V, len(self.seen), last=self.is_full)  # Algorithm 2, lines 1 and 2
                 weights = sample_weights(self.n_compressed, self.buffer.count, self.beta)
                 self._core = core_svd(left, right, self.buffer, sigma, *weights, self.rank, self.equations)
         return self._core
 
-    def _operations(self) -> float:
+    def operations(self) -> float:
         """About how many operations a compression takes."""
         size = self.factors.sigma.size + self.buffer.count
         return 4.0 * len(self.seen) * size * self.rank + 20.0 * size**3
@@ -218,7 +218,7 @@ class TruncatedSystem:
     def compress(self) -> None:
         """Fold the buffer into the factors and cut them back to ``rank``. O(n r²)."""
         if self.buffer.count:
-            with one_thread(self._operations()):
+            with one_thread(self.operations()):
                 self._compress()
 
     def _compress(self) -> None:
@@ -311,7 +311,7 @@ def core_svd(
     Z = buffer.traces(left)  # [UᵀZ; R_Z]ᵀ
     Z *= (weights * buffer.right.norms[:k])[:, None]
     K = Z.T @ right.coordinates.T  # Algorithm 2, line 3; right.coordinates are [VᵀD; R_D] of unit vectors
-    K[range(r), range(r)] += decay * sigma
+    np.einsum("ii->i", K[:r, :r])[...] += decay * sigma
     L, sigma, Rt = leading_svd(K, rank)  # line 4
     on_traces = np.zeros((k, buffer.rewards.shape[1] + 1))
     on_traces[:, :-1] = weights[:, None] * buffer.rewards[:k]  # Algorithm 1: b ← (1-β) b + β z r
