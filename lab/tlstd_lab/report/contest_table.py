@@ -5,15 +5,18 @@ uv run python -m tlstd_lab.report.contest_table     # computes no run; each pane
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from tlstd.types import FloatArray
 from tlstd_lab.drawing import STYLE, draw
+from tlstd_lab.measurements import fitted
 from tlstd_lab.questions.contest.methods import METHODS
 from tlstd_lab.questions.contest.panel import Contest
 from tlstd_lab.report import claims_page
@@ -41,6 +44,8 @@ TO_TUNE = {
     "t-LSTD, r=200": "rank",
 }
 """What a method needs to be told; nothing if it is not here."""
+ON_TILES = ("TD", "replay TD", "t-LSTD, r=40", "t-LSTD, r=200", "Krylov LSTD")
+"""Methods of README's table and figure."""
 
 
 class Cell(NamedTuple):
@@ -112,21 +117,48 @@ def all_problems(panels: Mapping[str, Shown]) -> str:
 
 
 def energy(shown: Shown) -> str:
-    """README's table: the problem with 40,001 features."""
+    """README's table: the problem with 40,001 features, and who makes features of their own."""
     found = cells(shown)
-    best, rows = best_of(found), []
-    for method in ("TD", "replay TD", "t-LSTD, r=40", "t-LSTD, r=200", "Krylov LSTD", "Krylov LSTD, stream"):
-        cell, told = found[method], TO_TUNE.get(method, "nothing")
-        rows.append([METHODS[method].label, *cell.words(best), duration(cell.seconds), told])
-    return table(["", f"RMSE, {FIRST:,} samples", f"{max(best.errors):,} samples", "CPU time", "to be told"], rows)
+    rows: dict[str, tuple[Cell, str]] = {}
+    for method in ON_TILES:
+        rows[f"{METHODS[method].label}; tiles"] = found[method], TO_TUNE.get(method, "nothing")
+    for name, made in own_features().items():
+        errors = np.array(made["rmse"]).T
+        reached = dict(zip(found["TD"].errors, errors, strict=True))
+        rows[f"{name}; own"] = Cell(reached, made["seconds"][-1]), made["to be told"]
+    best = best_of({name: cell for name, (cell, _) in rows.items()})
+    lines = [[name, *cell.words(best), duration(cell.seconds), told] for name, (cell, told) in rows.items()]
+    lines.insert(2, ["LSTD; tiles", "its matrix has 12.8 GB", "", "", "cut-off"])
+    return table(
+        ["method; features", f"RMSE, {FIRST:,} samples", f"{max(best.errors):,}", "CPU time", "to be told"], lines
+    )
+
+
+def own_features() -> dict[str, dict[str, Any]]:
+    """Errors, times and what is to be told of those who got observations instead of tiles."""
+    found: dict[str, dict[str, Any]] = json.loads(fitted.PATH.read_text(encoding="utf-8"))["methods"]
+    return found
 
 
 def draw_energy(panels: Mapping[str, Shown], path: Path) -> None:
     """README's figure: error against samples and against CPU time."""
+    labels = [METHODS[method].label for method in ON_TILES]
     with plt.rc_context(STYLE):
-        figure, places = plt.subplots(1, 2, figsize=(8.2, 3.6), layout="constrained")
+        figure, places = plt.subplots(1, 2, figsize=(8.2, 3.8), layout="constrained", sharey=True)
         for name, axes in zip(("contest-energy", "contest-energy-time"), np.ravel(places), strict=True):
-            draw(panels[name].panel.chart(panels[name].results), axes)
+            chart = panels[name].panel.chart(panels[name].results)
+            draw(replace(chart, series=[one for one in chart.series if one.label in labels], rules=()), axes)
+            axes.get_legend().remove()
+            for (words, made), colour in zip(own_features().items(), ("#777777", "#aa4499", "#000000"), strict=True):
+                errors = np.mean(made["rmse"], axis=0)
+                x = made["seconds"] if name.endswith("time") else (FIRST, 10 * FIRST)
+                look = {"marker": "*", "markersize": 7 if colour == "#000000" else 5, "linestyle": ":", "color": colour}
+                axes.plot(x, errors, label=words.replace("`", ""), **look)
+            axes.set_ylim(120, 520)
+            axes.set_yticks([150, 200, 300, 500], labels=["150", "200", "300", "500"])
+        places[1].set_ylabel("")
+        handles, words = places[0].get_legend_handles_labels()
+        figure.legend(handles, words, loc="outside lower center", ncols=4)
         figure.savefig(path, dpi=150)
         plt.close(figure)
 
