@@ -27,11 +27,16 @@ def run_demo(folder: Path) -> dict[str, list[str]]:
     figure = folder / "mountain_car.png"
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert figure.stat().st_size > 20_000
+    (answer,) = re.findall(r"logged steps: (-[\d.]+), 95% interval \[(-[\d.]+), (-[\d.]+)\], trust \w+", result.output)
+    value, low, high = map(float, answer)
+    assert low < value < high < -20.0
+    assert tlstd.Log.from_frame(folder / "drives.csv").rewards.size == demo.LOGGED
     return rows
 
 
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "CHECKPOINTS", (30, 60, 100, 150))
+    monkeypatch.setattr(demo, "LOGGED", 1_000)
     rows = run_demo(tmp_path / "new" / "folder")
     assert all(0.0 < float(row[1]) < 60.0 for row in rows.values())
     assert float(rows["LSTD"][3].split()[0]) > 2.0 * float(rows["t-LSTD, rank 20"][3].split()[0]) > 0.0

@@ -7,19 +7,19 @@ from typing import Annotated
 
 import typer
 
-SHORT_HELP = "Learn the values of Mountain Car: a table and a figure."
+SHORT_HELP = "Learn Mountain Car with nine methods, and evaluate a log of it."
 
 
 def command(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figure.")] = Path("tlstd-demo"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for figure and log.")] = Path("tlstd-demo"),
     seed: Annotated[int, typer.Option(min=0, metavar="INTEGER", help="Seed of the stream.")] = 0,
 ) -> None:
-    """Learn the values of Mountain Car with TD, true-online TD, iLSTD, ATD, t-LSTD and LSTD: a table and a figure."""
+    """Learn the values of Mountain Car with nine methods (a table, a figure), and evaluate a driver from a log."""
     from rich.console import Console
 
     from tlstd import demo as experiment
 
-    path = out / "mountain_car.png"
+    path, log = out / "mountain_car.png", out / "drives.csv"
     try:  # before a minute's work, not after
         out.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -31,5 +31,13 @@ def command(
         results, truth = experiment.run(seed=seed, report=status.update)
         status.update("drawing")
         experiment.draw(results, truth, path)
+        status.update("a log")
+        found = experiment.answer(experiment.write_log(log, seed=seed))
     console.print(experiment.table(results))
-    console.print(f"figure: {path}")
+    console.print(f"figure: {path}", soft_wrap=True, highlight=False)
+    interval, trust = found.interval_or_none, found.trust
+    if interval is not None and trust is not None:
+        words = f"{interval.value:.2f}, 95% interval [{interval.low:.2f}, {interval.high:.2f}], trust {trust.light}"
+        console.print(f"A careless driver, from {experiment.LOGGED:,} logged steps: {words}.", soft_wrap=True)
+    again = f"tlstd evaluate {log} --gamma {experiment.GAMMA} --out {out / 'answer.html'}"
+    console.print(f"The log is {log}. Ask it yourself, and see the page:\n    {again}", soft_wrap=True, highlight=False)
