@@ -25,14 +25,14 @@ TITLE = "Incremental truncated LSTD: what was measured"
 HEADLINES = (
     "2a-td",
     "B.4-large-enough",
-    "2b-run-time",
     "3b-outperforms",
+    "2b-run-time",
     "theorem-norm",
     "contest-energy-td",
     "contest-energy-replay",
-    "contest-energy-time-wins",
-    "memory-energy-rank",
     "coverage-low",
+    "memory-energy-rank",
+    "contest-energy-time-wins",
     "control-logs-krylov",
 )
 """Claims on the first screen, if they are decided: what the paper is known for, and the answers that go beyond it."""
@@ -149,8 +149,8 @@ def _lead(shown: Mapping[str, Shown]) -> str:
     scales = Counter(found.results.scale for found in shown.values())
     parts = [f"{count} at {scale} scale" for scale, count in scales.items()]
     return (
-        "Gehring, Pan and White (IJCAI 2016) keep a truncated SVD of LSTD’s matrix. Their claims and what goes beyond "
-        f"them, from stored runs: {len(shown)} figures" + (f" ({', '.join(parts)})." if parts else ".")
+        "The claims of Gehring, Pan and White (IJCAI 2016), what holds, and answers beyond them, from stored runs: "
+        f"{len(shown)} figures" + (f" ({', '.join(parts)})." if parts else ".")
     )
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tlstd.page.markup import Html, element, join
 from tlstd_lab.chart import Chart
-from tlstd_lab.claims import Claim, Finding, Verdict
+from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict
 from tlstd_lab.panel import Scale
 from tlstd_lab.questions import PARTS, QUESTIONS, panel, question
 from tlstd_lab.report import charts, settings
@@ -60,7 +60,7 @@ def questions(shown: Mapping[str, Shown], figures: Mapping[str, Html], missing: 
     else:
         parts = [element("p", _INTRO), _controls(rows_of(shown), len(shown))]
     for title, name, of_paper in (("Of the paper", "asked-paper", True), ("Beyond the paper", "asked-beyond", False)):
-        folds = [_fold(asked, shown, figures) for asked in _asked(list(shown)) if asked.of_paper == of_paper]
+        folds = [_fold(asked, shown, figures) for asked in _asked(shown) if asked.of_paper == of_paper]
         if folds:
             parts.append(element("div", element("h3", title, id=name), *folds, class_="folds"))
     parts.append(element("p", "No claim fits.", id="nothing", hidden=True))
@@ -78,15 +78,17 @@ _INTRO = (
 )
 
 
-def _asked(names: Sequence[str]) -> list[_Asked]:
+def _asked(shown: Mapping[str, Shown]) -> list[_Asked]:
     """The questions that these panels answer, in order; a question's title is the first line of its folder."""
-    found = []
+    found, names = [], list(shown)
     for folder in QUESTIONS:
         panels = [name for name in question(folder).panels if name in names]
         if panels:
             words = (import_module(f"tlstd_lab.questions.{folder}").__doc__ or folder).strip().splitlines()[0]
             words = words.removeprefix("Beyond the paper: ")
-            found.append(_Asked(folder, words[:1].upper() + words[1:], question(folder).part is not None, panels))
+            decided = [claim.where != BEYOND for name in panels for claim, _ in shown[name].judged]
+            of_paper = question(folder).part is not None or any(decided)
+            found.append(_Asked(folder, words[:1].upper() + words[1:], of_paper, panels))
     others = [name for name in names if not any(name in asked.panels for asked in found)]
     return [*found, _Asked("others", "Others", False, others)] if others else found
 

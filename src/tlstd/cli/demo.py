@@ -8,6 +8,10 @@ from typing import Annotated
 import typer
 
 SHORT_HELP = "Learn the values of Mountain Car: a table and a figure."
+EXAMPLES = (
+    "tlstd demo",
+    "tlstd demo --seed 7 --out somewhere",
+)
 
 
 def command(
