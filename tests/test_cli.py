@@ -2,6 +2,9 @@
 
 import json
 import re
+import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -78,6 +81,13 @@ def test_help_of_every_command_is_plain_and_fits(command: str) -> None:
     assert max(map(len, result.output.splitlines())) <= 80
     assert "TEXT" not in result.output
     assert "PATH" not in result.output
+    examples = [shlex.split(line) for line in result.output.split("Examples:\n")[1].splitlines()]
+    assert len(examples) > 1
+    for words in examples:  # options that there are
+        own = words[words.index("tlstd") :]
+        options = [word for word in own[: own.index("|") if "|" in own else None] if word.startswith("--")]
+        assert own[1] == command
+        assert all(re.search(rf"^  {option}\b", result.output, re.MULTILINE) for option in options)
 
 
 def test_version() -> None:
@@ -111,6 +121,34 @@ def test_mistakes_are_a_sentence() -> None:
         assert result.exit_code == 2
         assert re.search(r"^Error: [^\n]+\.?$", result.output, flags=re.MULTILINE)
         assert "Traceback" not in result.output
+
+
+def test_what_the_system_refuses_is_a_sentence() -> None:
+    """Such as an output that is a disk without room, which no command can ask about beforehand."""
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("there is no /dev/full")
+    command = [sys.executable, "-m", "tlstd", "--version"]
+    with full.open("w") as out:
+        result = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+    assert (result.returncode, result.stderr) == (1, "cannot go on: No space left on device\n")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_are_told_how_to_complete(shell: str) -> None:
+    environment = {"_TLSTD_COMPLETE": f"source_{shell}"}
+    result = CliRunner().invoke(app, [], prog_name="tlstd", env=environment)
+    assert result.exit_code == 0
+    assert "_TLSTD_COMPLETE" in result.output
+    assert f"complete_{shell}" in result.output
+
+
+def test_pack_is_refused_before_the_runs(tmp_path: Path) -> None:
+    arguments = ["reproduce", "1a", "--out", str(tmp_path / "out"), "--pack", str(tmp_path / "none" / "x.parquet")]
+    result = CliRunner().invoke(app, [*arguments, "--workers", "0"])
+    assert result.exit_code == 1
+    assert result.output == f"there is no folder {tmp_path / 'none'} for x.parquet: make it or choose another name\n"
+    assert not (tmp_path / "out").exists()
 
 
 def test_bench_prints_a_table_and_writes_json_and_figure(tmp_path: Path) -> None:

@@ -203,3 +203,24 @@ def test_five_lines_of_python(folder: Path) -> None:
     starts = [float(log.rewards[a:b] @ 0.9 ** np.arange(b - a)) for a, b in pairwise(log.episodes)]
     assert evaluation.value == pytest.approx(np.mean(starts), abs=0.05)
     assert evaluation.rows[-1].value == pytest.approx(np.mean(starts))  # Monte Carlo is that mean
+
+
+def test_mistakes_are_noticed_before_the_work(folder: Path) -> None:
+    asked = ("evaluate", "steps.parquet", "--gamma", "0.9")
+    for more, words in (
+        (
+            ("--out", "none/page.html"),
+            f"there is no folder {folder / 'none'} for page.html: make it or choose another name",
+        ),
+        (("--on-error", "nix"), "--on-error is 'nix': it must be one of 'stop', 'skip'"),
+    ):
+        result = run(*asked, *more)
+        assert (result.exit_code, result.output) == (1, words + "\n")
+
+
+def test_a_plan_for_programs(folder: Path) -> None:
+    asked = ("evaluate", "steps.parquet", "--gamma", "0.9", "--plan", "--workers", "3")
+    found = json.loads(run(*asked, "--json").stdout)
+    assert (found["schema"], found["n_files"], found["n_workers"]) == (1, 1, 3)
+    assert found["worker_bytes"] > found["bytes_per_step"] > 0.0
+    assert found["seconds"] > 0.0

@@ -17,6 +17,7 @@ from types import ModuleType
 import pytest
 
 import tlstd
+from tlstd.estimators.registry import CLASSES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -84,6 +85,11 @@ def test_site(tmp_path: Path) -> None:
     run([*build, str(DOCS), str(tmp_path / "site")])
     inventory = (tmp_path / "site" / "objects.inv").read_bytes().split(b"\n", 4)[4]
     documented = {line.split()[0] for line in zlib.decompress(inventory).decode().splitlines()}
+    page = (tmp_path / "site" / "api" / "estimators.html").read_text(encoding="utf-8")
+    for name in CLASSES:  # what every estimator inherits is in the section of each, in a line that leads on
+        section = page.split(f'id="tlstd.{name}"')[1].split('<dl class="py class">')[0]
+        for method in ("update", "predict", "save", "clone"):
+            assert re.search(rf'href="#[\w.]+\.{method}"|id="[\w.]+\.{method}"', section), f"{name}.{method}"
     assert {f"tlstd.{name}" for name in tlstd.__all__} <= documented
     for module in ("diagnostics", "domains", "evaluation", "features", "streams"):
         package = import_module(f"tlstd.{module}")

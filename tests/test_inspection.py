@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,22 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from tests.helpers import random_transitions
-from tlstd import ATD, LSTD, TD, TLSTD, Decay, Handover, StateError, Transitions, container, load
+from tlstd import (
+    ATD,
+    LSTD,
+    TD,
+    TLSTD,
+    Decay,
+    Handover,
+    Horde,
+    Question,
+    StateError,
+    Steps,
+    TileCoder,
+    Transitions,
+    container,
+    load,
+)
 from tlstd.cli.app import app
 from tlstd.diagnostics import effective_rank
 from tlstd.estimators.base import LinearEstimator
@@ -344,3 +360,61 @@ def test_parameters_of_text_do_nothing_to_a_terminal() -> None:
     console.print(render(crafted, width=200), crop=False)
     assert printable(console.export_text())
     assert printable(json.dumps(crafted.plain()))
+
+
+def dusk(steps: Steps) -> Any:
+    return 0.9 * (steps.next_observations[:, 0] > 0.2)
+
+
+@pytest.mark.parametrize("own_map", [False, True])
+def test_a_horde_shows_its_questions_without_their_functions(own_map: bool, tmp_path: Path) -> None:
+    features: Any = TileCoder([0.0], [1.0], tiles=9, tilings=1)
+    if own_map:
+        features = SimpleNamespace(n_features=9, encode=features.encode, encode_many=features.encode_many)
+    questions = [
+        Question("light", 0.9, name="by \x1b[31mday"),
+        Question(dusk, dusk, lambda_=0.25),
+        Question("two", 0.9, size=2),
+    ]
+    horde = Horde(features, questions, TLSTD(9, rank=2, lambda_=0.5))
+    path = np.random.default_rng(0).random((31, 1))
+    horde.update_many(Steps.along(path, columns={"light": path[1:, 0], "two": np.repeat(path[1:], 2, axis=1)}))
+    horde.save(tmp_path / "horde")
+    code, out, _ = inspect(tmp_path / "horde", "--json")
+    found = json.loads(out)
+    assert (code, found["class"], found["n_updates"], found["n_targets"]) == (0, "Horde", 30, 4)
+    assert found["parameters"] == {"features": None if own_map else "TileCoder"}
+    assert found["questions"][1] == {
+        "name": "",
+        "cumulant": {"function": "dusk"},
+        "discount": {"function": "dusk"},
+        "ratio": 1.0,
+        "lambda": 0.25,
+        "size": 1,
+    }
+    assert [model["n_targets"] for model in found["models"]] == [3, 1]
+    assert found["models"][1]["parameters"]["lambda_"] == 0.25
+    assert found["models"][0]["factors"]["singular_values"] == horde.groups[0].model.singular_values.tolist()  # type: ignore[attr-defined]
+    assert found["memory_bytes"] == sum(model["memory_bytes"] for model in found["models"])
+    live = examine(horde).plain()
+    other = {"path", "file_bytes", "memory_bytes", "models"} | ({"parameters"} if own_map else set())
+    assert {name for name in found if found[name] != live[name]} <= other
+    code, out, _ = inspect(tmp_path / "horde")
+    lines = [line.split() for line in out.splitlines()]
+    assert ["name", "cumulant", "discount", "ratio", "lambda", "size"] in lines
+    assert ["dusk()", "dusk()", "1", "0.25", "1"] in lines
+    assert printable(out)
+
+
+def test_many_questions_are_cut_and_damaged_hordes_refused(tmp_path: Path) -> None:
+    features = TileCoder([0.0], [1.0], tiles=3, tilings=1)
+    questions = [Question(float(number), 0.5) for number in range(50)]
+    Horde(features, questions, TD(3, step_size=0.1, lambda_=0.5)).save(tmp_path / "horde")
+    _, out, _ = inspect(tmp_path / "horde")
+    assert "and 10 more: --json has them" in out
+    found = container.read(tmp_path / "horde").parameters
+    for changed in ([[1.0, {"function": 3}, 1.0, None, 1, ""]], [[1.0, 0.5, 1.0, None, 1, ""]], [[1.0]], []):
+        container.write(tmp_path / "other", "Horde", {**found, "questions": changed}, {"last": np.zeros(1)})
+        code, out, err = inspect(tmp_path / "other")
+        assert (code, out) == (1, "")
+        assert re.fullmatch(r".*other cannot be loaded \(.*\)\n", err)

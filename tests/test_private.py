@@ -13,10 +13,10 @@ ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "src" / "tlstd"
 OUTSIDE = [
     *sorted((ROOT / "lab" / "tlstd_lab").rglob("*.py")),
-    *(LIBRARY / f"{name}.py" for name in ("demo", "envs", "inspection")),
+    *(LIBRARY / f"{name}.py" for name in ("demo", "envs")),
     *(
         path
-        for name in ("cli", "diagnostics", "evaluation", "streams")
+        for name in ("cli", "diagnostics", "evaluation", "inspection", "streams")
         for path in sorted((LIBRARY / name).glob("*.py"))
     ),
 ]

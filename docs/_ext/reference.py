@@ -12,7 +12,9 @@ are.
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from docutils import nodes
@@ -80,6 +82,41 @@ def read_docstring(app: Sphinx, what: Any, name: str, obj: Any, options: Any, li
         in_example = bool(line.strip()) and (in_example or line.lstrip().startswith(">>>"))
         if not in_example:
             lines[i] = re.sub(r"(``.*?``)|\|", lambda found: found[1] or r"\|", line)
+    if what == "class" and isinstance(obj, type):
+        lines += _inherited(obj, getattr(options, "inherited_members", None) or ())
+
+
+def _inherited(cls: type, stop: Iterable[str]) -> list[str]:
+    """Lines that list what a class has from others of this library: a sentence each, and where to read on.
+
+    autodoc shows what is inherited from classes before ``stop`` in full; these are left out.
+    """
+    lines: list[str] = []
+    in_full = set(vars(cls))
+    for base in itertools.takewhile(lambda base: base.__name__ not in stop, cls.__mro__ if stop else ()):
+        in_full |= set(vars(base))
+    for base in cls.__mro__[1:]:
+        if not base.__module__.startswith("tlstd"):
+            continue
+        names = [name for name, value in vars(base).items() if _is_public(name, value) and name not in in_full]
+        in_full |= set(names)
+        if names:
+            owner = base.__qualname__  # wherever it is documented
+            lines += ["", f"Also, of :class:`{owner}`:", ""]
+            lines += [f"* :obj:`{name} <{owner}.{name}>`: {_summary(vars(base)[name])}" for name in names]
+    return [*lines, ""] if lines else lines
+
+
+def _is_public(name: str, value: Any) -> bool:
+    return not name.startswith("_") and (isinstance(value, property | classmethod | staticmethod) or callable(value))
+
+
+def _summary(member: Any) -> str:
+    """The first sentence of a docstring, on one line."""
+    words = " ".join((inspect.getdoc(member) or "").split("\n\n")[0].split())
+    words = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"``\1``", words)  # names that are written for their own class
+    first = re.match(r".*?[.:](?= [A-Z]|$)", words)
+    return (first[0] if first else words).replace("|", r"\|")
 
 
 def fill_in(app: Sphinx, docname: str, source: list[str]) -> None:

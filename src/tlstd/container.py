@@ -112,6 +112,16 @@ def replaceable(path: Path) -> tuple[str, int | None]:
     return target, stat.S_IMODE(mode)
 
 
+def check_writable(path: Path) -> None:
+    """Raise :class:`StateError` unless a file can be put there: asked before the work whose result it is."""
+    target, _ = replaceable(path)
+    folder = os.path.dirname(target)
+    if not os.path.isdir(folder):
+        raise StateError(f"there is no folder {folder} for {os.path.basename(target)}: make it or choose another name")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StateError(f"the folder {folder} may not be written to: choose another name")
+
+
 def file_name(path: Path) -> str:
     """The name of a file as text; raises :class:`StateError` for what is none (a number would be an open file)."""
     if not isinstance(path, (str, bytes, os.PathLike)) or "\0" in (name := os.fsdecode(path)) or not name:

@@ -10,15 +10,27 @@ import scipy.sparse as sp
 
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.base import LinearEstimator
+from tlstd.features.states import encoded
+from tlstd.horde import Horde
 from tlstd.types import FloatArray, SparseVector, Transitions, Vector, as_vector
+from tlstd.validation import as_real
 
 _N_STEPS = 96
-_AT_MOST = {"rank": 3, "buffer_size": 24, "dimension": 4, "max_samples": 32, "passes": 2, "after": 20, "patience": 10}
+_AT_MOST = {
+    "rank": 3,
+    "buffer_size": 24,
+    "dimension": 4,
+    "max_samples": 32,
+    "passes": 2,
+    "after": 20,
+    "patience": 10,
+    "n_targets": 2,
+}
 """Of parameters that say how much is computed, and not by which functions."""
 _DENSE_FEATURES = 32
 
 
-def warm_up(model: LinearEstimator, x: Any) -> None:
+def warm_up(model: LinearEstimator | Horde, x: Any) -> None:
     """Compile, or load from numba's cache, what this model needs to learn from and predict vectors like ``x``.
 
     Without it the first steps do that, one function after the other. The model is not changed: a small clone of it
@@ -26,9 +38,9 @@ def warm_up(model: LinearEstimator, x: Any) -> None:
 
     Parameters
     ----------
-    model : estimator of this library
+    model : estimator of this library, or a :class:`Horde`
     x : 1-D array or SparseVector
-        A feature vector as the model will get them, e.g. ``features.encode(state)``.
+        A feature vector as the model will get them, e.g. ``features.encode(state)``; for a horde an observation.
 
     Example
     -------
@@ -39,14 +51,34 @@ def warm_up(model: LinearEstimator, x: Any) -> None:
     >>> model.n_updates
     0
     """
+    if isinstance(model, Horde):
+        _warm_up_horde(model, x)
+        return
     if not isinstance(model, LinearEstimator):
-        raise InvalidInputError(f"model is {type(model).__name__}: pass an estimator of this library")
+        raise InvalidInputError(f"model is {type(model).__name__}: pass an estimator of this library or a Horde")
     vector = as_vector(x)
     if vector.size != model.n_features:
         raise InvalidInputError(
             f"x has {vector.size} features but the model has n_features={model.n_features}: encode it with the map "
             "that the model was made for"
         )
+    _compile(model, vector)
+
+
+def _warm_up_horde(horde: Horde, observation: Any) -> None:
+    """Of models that differ in the number of several targets one is enough."""
+    state = as_real(observation, "x")
+    encoded(horde.features, np.stack([state, state]))  # checks it
+    vector = as_vector(horde.features.encode(state))
+    different = {}
+    for group in horde.groups:
+        different[group.model.n_targets > 1, group.model.get_params(deep=False).get("lambda_")] = group.model
+    for model in different.values():
+        _compile(model, vector)
+
+
+def _compile(model: LinearEstimator, vector: Vector) -> None:
+    """Let a small clone learn and predict in every way."""
     if isinstance(vector, np.ndarray):
         vector = vector[:_DENSE_FEATURES]
     small = _small(model, vector.size)

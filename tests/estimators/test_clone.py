@@ -10,7 +10,23 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from tests.helpers import random_transitions
-from tlstd import ATD, ILSTD, LSTD, TD, TLSTD, Decay, Handover, Replay, SparseVector, Transition, warm_up
+from tlstd import (
+    ATD,
+    ILSTD,
+    LSTD,
+    TD,
+    TLSTD,
+    Decay,
+    Handover,
+    Horde,
+    Question,
+    Replay,
+    SparseVector,
+    Steps,
+    TileCoder,
+    Transition,
+    warm_up,
+)
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.registry import ESTIMATORS
@@ -96,6 +112,20 @@ def test_after_warm_up_nothing_is_compiled() -> None:
         kernels = [kernel for file in (lstd, sparse, td, transitions) for kernel in vars(file).values()]
         return sum(len(kernel.signatures) for kernel in kernels if hasattr(kernel, "signatures"))
 
+    features = TileCoder([0.0], [1.0], tiles=250, tilings=2, bias=True)
+    questions = [Question(1.0, 0.9), Question("light", 0.9), Question(1.0, 0.5)]  # two targets, and one
+    for each in (TD(features.n_features, step_size=0.1, lambda_=0.9), TLSTD(features.n_features, rank=5, lambda_=0.9)):
+        horde = Horde(features, questions, each)
+        warm_up(horde, [0.5])
+        before = compiled()
+        path = np.random.default_rng(4).random((61, 1))
+        horde.update_many(Steps.along(path, columns={"light": path[1:, 0]}))
+        for t in range(20):
+            horde.update(path[t], path[t + 1], columns={"light": 1.0})
+            horde.predict(path[t])
+        assert compiled() == before > 0
+        assert horde.n_updates == 80
+
     rng = np.random.default_rng(3)
     makers: list[LinearEstimator] = [TD(500, step_size=0.1, lambda_=0.9), TLSTD(500, rank=5, lambda_=0.9)]
     for model in makers:
@@ -117,6 +147,10 @@ def test_warm_up_says_what_does_not_fit() -> None:
         warm_up(model, np.ones(3))
     with pytest.raises(InvalidInputError, match="model is dict"):
         warm_up({}, np.ones(3))  # type: ignore[arg-type]
+    horde = Horde(TileCoder([0.0], [1.0], tiles=4, tilings=1), [Question(1.0, 0.5)], TD(4, step_size=0.1, lambda_=0.0))
+    with pytest.raises(InvalidInputError, match="pass"):
+        warm_up(horde, [0.5, 0.5])
+    assert horde.n_updates == 0
 
 
 def test_factors_and_sparse_weights_are_in_one_order() -> None:

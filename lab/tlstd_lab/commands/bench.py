@@ -8,6 +8,11 @@ from typing import Annotated
 import typer
 
 SHORT_HELP = "Measure what every estimator costs, as ratios."
+EXAMPLES = (
+    "tlstd bench --list",
+    "tlstd bench td lstd",
+    "tlstd bench td --quick",
+)
 
 
 def _rows() -> list[str]:

@@ -8,6 +8,10 @@ from typing import Annotated
 import typer
 
 SHORT_HELP = "Interrupt, share, copy and feed estimators until one breaks."
+EXAMPLES = (
+    "tlstd campaign --estimator TD --reads 1000",
+    "tlstd campaign --estimator TLSTD --seed 7 --jobs 2",
+)
 
 
 def _estimators() -> list[str]:

@@ -8,6 +8,10 @@ from typing import Annotated
 import typer
 
 SHORT_HELP = "Make one HTML page of stored results."
+EXAMPLES = (
+    "tlstd report",
+    "tlstd report results/quick.parquet --out quick.html",
+)
 
 
 def command(

@@ -8,6 +8,11 @@ from typing import Annotated
 import typer
 
 SHORT_HELP = "Reproduce the paper's figures and decide its claims."
+EXAMPLES = (
+    "tlstd reproduce --list",
+    "tlstd reproduce 2a --scale smoke",
+    "tlstd reproduce --scale quick --claims",
+)
 
 
 def _panels() -> list[str]:
@@ -60,6 +65,7 @@ def command(
 
     from rich.console import Console
 
+    from tlstd.container import check_writable
     from tlstd.errors import TlstdError
     from tlstd_lab import questions
     from tlstd_lab import reproduce as experiment
@@ -72,6 +78,8 @@ def command(
             typer.echo(f"{name:24} {questions.panel(name).title}")
         return
     try:
+        if pack is not None:
+            check_writable(pack)
         names = questions.names(figures or [])
         size = check_scale(scale)
         try:  # before hours of work, not after

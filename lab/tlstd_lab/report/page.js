@@ -41,27 +41,32 @@
   prefersDark.addEventListener("change", nameTheme);
   nameTheme();
 
-  // --- claims -----------------------------------------------------------------------------------------------------
+  // --- questions --------------------------------------------------------------------------------------------------
 
+  const folds = all("details.question");
   const search = find("#search");
   if (search) {
     const rows = all(".claims tbody tr").map((row) => ({ row, words: row.textContent.toLowerCase() }));
     const buttons = all(".choice");
+    const unfold = find("#unfold");
+    const total = find("#found").textContent;
     let verdict = "";
     const filter = () => {
       const wanted = search.value.trim().toLowerCase().split(/\s+/);
+      const filtered = Boolean(verdict || search.value.trim());
       let shown = 0;
       for (const { row, words } of rows) {
         const fits = (!verdict || row.dataset.verdict === verdict) && wanted.every((word) => words.includes(word));
         row.hidden = !fits;
         shown += fits;
       }
-      for (const table of all(".claims")) {
-        const empty = !all("tbody tr", table).some((row) => !row.hidden);
-        table.hidden = empty;
-        document.getElementById(table.getAttribute("aria-labelledby")).hidden = empty;
+      for (const fold of folds) {
+        const fits = all(".claims tbody tr", fold).some((row) => !row.hidden);
+        fold.hidden = filtered && !fits;
+        fold.open = filtered && fits;
       }
-      find("#found").textContent = `${shown} of ${rows.length} claims are shown.`;
+      for (const part of all(".folds")) part.hidden = all("details.question", part).every((fold) => fold.hidden);
+      find("#found").textContent = filtered ? `${shown} of ${rows.length} claims are shown.` : total;
       find("#nothing").hidden = shown > 0;
     };
     for (const button of buttons) {
@@ -72,16 +77,26 @@
       });
     }
     search.addEventListener("input", filter);
-    // a link to a claim that is filtered out shows it
+    unfold.addEventListener("click", () => {
+      const open = unfold.getAttribute("aria-expanded") === "false";
+      for (const fold of folds) fold.open = open;
+      unfold.setAttribute("aria-expanded", String(open));
+      unfold.textContent = open ? "Fold all" : "Unfold all";
+    });
+    // a link to what is folded away or filtered out shows it
     const reveal = () => {
       const target = document.getElementById(decoded(location.hash.slice(1)));
-      if (target && target.hidden && target.dataset.verdict) {
+      const fold = target && target.closest("details.question");
+      if (!fold) return;
+      if (fold.hidden || target.hidden) {
         search.value = "";
         buttons[0].click();
-        target.scrollIntoView();
       }
+      fold.open = true;
+      target.scrollIntoView();
     };
     addEventListener("hashchange", reveal);
+    reveal();
   }
 
   // --- charts -----------------------------------------------------------------------------------------------------
@@ -204,8 +219,18 @@
     update();
   }
 
+  // a question's charts are made readable when it is first unfolded
   const chartData = read("chart-data") || {};
-  for (const plot of all(".plot[data-chart]")) readable(plot, chartData[plot.dataset.chart]);
+  for (const fold of folds) {
+    let done = false;
+    const prepare = () => {
+      if (done || !fold.open) return;
+      done = true;
+      for (const plot of all(".plot[data-chart]", fold)) readable(plot, chartData[plot.dataset.chart]);
+    };
+    fold.addEventListener("toggle", prepare);
+    prepare();
+  }
 
   // --- rank explorer ----------------------------------------------------------------------------------------------
 

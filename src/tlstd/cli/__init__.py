@@ -15,4 +15,8 @@ def main() -> None:
             from tlstd.cli.app import app
     except MissingExtraError as error:
         sys.exit(str(error))
-    app()
+    try:
+        app()
+    except OSError as error:  # a disk that is full, a folder that is gone: nobody's bug
+        where = f"{error.filename}: " if error.filename else "cannot go on: "
+        sys.exit(where + (error.strerror or str(error)))

@@ -1,6 +1,7 @@
 """The commands by name: the one line to add for a new one. Other packages add theirs by entry points.
 
-A command is a module with ``SHORT_HELP`` and a function ``command``; it imports what it needs when it runs.
+A command is a module with ``SHORT_HELP``, a function ``command``, and ``EXAMPLES`` (lines of a shell, shown under its
+help); it imports what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -49,4 +50,6 @@ def _main(
 _modules = {name: import_module(where) for name, where in COMMANDS.items()}
 _modules |= {point.name: point.load() for point in entry_points(group=GROUP)}
 for _name, _module in _modules.items():
-    app.command(_name, short_help=_module.SHORT_HELP)(_module.command)
+    _lines = [f"  {line}" for line in getattr(_module, "EXAMPLES", ())]
+    _examples = "\n".join(["\b", "Examples:", *_lines]) if _lines else None  # \b: as they are, not wrapped
+    app.command(_name, short_help=_module.SHORT_HELP, epilog=_examples)(_module.command)

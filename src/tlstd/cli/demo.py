@@ -8,6 +8,10 @@ from typing import Annotated
 import typer
 
 SHORT_HELP = "Learn Mountain Car with nine methods, and evaluate a log of it."
+EXAMPLES = (
+    "tlstd demo",
+    "tlstd demo --seed 7 --out somewhere",
+)
 
 
 def command(

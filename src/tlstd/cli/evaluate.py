@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from tlstd.evaluation import Evaluation
 
 SHORT_HELP = "Evaluate a policy from a log of steps."
+EXAMPLES = (
+    "tlstd evaluate 'logs/*.parquet' --gamma 0.99",
+    "tlstd evaluate log.csv --gamma 0.9 --map reward=r --out page.html",
+    "tlstd evaluate log.csv --gamma 0.9 --policy my_policies:careful --json",
+    "tlstd evaluate logs/ --gamma 0.99 --workers 4 --plan",
+)
 
 Report = Callable[[str, float], None]
 
@@ -99,13 +105,15 @@ def command(
 ) -> None:
     """Evaluate a policy from a log of steps: the value of its start states, by several estimators side by side."""
     from tlstd.cli.asking import as_policy, fail, progress
-    from tlstd.container import printable, replaceable
+    from tlstd.container import check_writable, printable
     from tlstd.errors import TlstdError
     from tlstd.page import write_page
+    from tlstd.parameters import choice
 
     try:
         for path in out or []:
-            replaceable(path)  # before minutes of work, not after
+            check_writable(path)  # before minutes of work, not after
+        choice("--on-error", on_error, ("stop", "skip"))
         columns, target = _columns(map_ or []), None
         if policy is not None and policy.startswith("column:"):
             columns = (columns or {}) | _columns([f"policy={policy.removeprefix('column:')}"])
@@ -116,7 +124,8 @@ def command(
         source = _Source(logs, columns or None, preset, log_options, _options(storage or []))
         question: dict[str, Any] = {"gamma": gamma, "features": features}
         if plan:
-            typer.echo(str(_plan(source, max(1, workers), question)))
+            planned = _plan(source, max(1, workers), question)
+            typer.echo(planned.to_json() if json_ else str(planned))
             return
         question |= {"policy": target, "start": start, "level": level}
         with progress() as report:

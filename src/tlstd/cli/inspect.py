@@ -8,6 +8,10 @@ from typing import Annotated
 import typer
 
 SHORT_HELP = "Show what is in a saved model."
+EXAMPLES = (
+    "tlstd inspect model.tlstd",
+    "tlstd inspect model.tlstd --json | python -m json.tool",
+)
 
 
 def command(

@@ -8,6 +8,10 @@ from typing import Annotated
 import typer
 
 SHORT_HELP = "Ask a saved evaluation for the values of states."
+EXAMPLES = (
+    "tlstd predict values states.csv",
+    "echo 0.1,0.2 | tlstd predict values - --json",
+)
 
 
 def command(

@@ -15,11 +15,12 @@ from tlstd.errors import InvalidInputError, InvalidParameterError, StateError, T
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.guarded import Guarded, guarded
 from tlstd.features.base import FeatureMap, check_map
-from tlstd.features.saving import description, restored
+from tlstd.features.saving import description
 from tlstd.features.states import encoded
 from tlstd.horde.questions import Question, all_cumulants
+from tlstd.horde.saving import stored, with_functions
 from tlstd.horde.steps import Steps
-from tlstd.state import packed, unpacked
+from tlstd.state import packed
 from tlstd.types import FloatArray, IntArray, Transition, Transitions, Vector, as_vector, trace_discounts
 from tlstd.validation import as_real
 
@@ -139,6 +140,12 @@ class Horde(Guarded):
     def n_groups(self) -> int:
         """Number of models."""
         return len(self._groups)
+
+    @property
+    @guarded
+    def groups(self) -> tuple[Group, ...]:
+        """Which questions share a model, and the models. They are to be looked at; steps go through the horde."""
+        return self._groups
 
     @property
     @guarded
@@ -348,33 +355,21 @@ class Horde(Guarded):
         features: FeatureMap | None,
         classes: Iterable[type[LinearEstimator]],
     ) -> Horde:
-        given, saved = contents.parameters, contents.saved
-        if contents.class_name != "Horde" or given.keys() != {"features", "models", "questions"}:
-            raise StateError("it is not a horde: use tlstd.load for other models")
-        asked = _restored_questions(given["questions"], questions)
-        arrays = saved.apart("features")
-        if features is None:
-            if given["features"] is None:
-                raise StateError("its feature map is not in the file: pass features=")
-            features = restored(given["features"], arrays)
-        models = given["models"]
-        if not isinstance(models, list):
-            raise StateError("its models are not listed")
-        learned = [unpacked(model, saved.apart(f"group{i}"), classes) for i, model in enumerate(models)]
-        shares = bool(learned) and "n_targets" in learned[0].get_params(deep=False)
+        found = stored(contents, features, classes)
+        asked = with_functions(found.questions, questions)
+        if found.features is None:
+            raise StateError("its feature map is not in the file: pass features=")
+        shares = "n_targets" in found.models[0].get_params(deep=False)
         sorted_out = list(_grouped(asked, shares))
-        if [places.size for _, places in sorted_out] != [model.n_targets for model in learned]:
+        if [places.size for _, places in sorted_out] != [model.n_targets for model in found.models]:
             raise StateError("its models are not those of its questions")
-        if len({(model.n_updates, model.n_features, type(model)) for model in learned}) != 1:
-            raise StateError("its models have not learned from the same steps")
         horde = cls.__new__(cls)
-        groups = tuple(Group(*found, model) for found, model in zip(sorted_out, learned, strict=True))
+        groups = tuple(Group(*parts, model) for parts, model in zip(sorted_out, found.models, strict=True))
         try:
-            horde._begin(features, asked, groups)
+            horde._begin(found.features, asked, groups)
         except InvalidParameterError as error:
             raise StateError(str(error)) from error
-        horde._last = saved.floats("last", len(groups), low=0.0, high=1.0)
-        saved.finish()
+        horde._last = found.last
         return horde
 
 
@@ -414,25 +409,3 @@ def _grouped(questions: tuple[Question, ...], shares: bool) -> Iterable[tuple[tu
         else:
             own.append(i)
     return [(tuple(group), np.concatenate([places[i] for i in group])) for group in groups]
-
-
-def _restored_questions(described: Any, questions: Sequence[Question] | None) -> tuple[Question, ...]:
-    """The questions of a file, or those given if they are the same as far as a file can tell."""
-    if questions is None:
-        if not isinstance(described, list) or not all(isinstance(row, list) and len(row) == 6 for row in described):
-            raise StateError("its questions are not written as this library does")
-        names = [part for row in described for part in row[:3] if isinstance(part, dict)]
-        if names:
-            raise StateError(
-                f"its questions have functions ({str(names[0].get('function'))[:80]}), which a file cannot hold: "
-                "pass questions="
-            )
-        try:
-            asked = _checked([Question(*row) for row in described])
-        except (TlstdError, TypeError) as error:
-            raise StateError(f"its questions cannot be asked ({error})") from error
-    else:
-        asked = _checked(questions)
-    if [question.described() for question in asked] != described:
-        raise StateError("its questions are not the ones that were passed: pass those that it was made with, in order")
-    return asked

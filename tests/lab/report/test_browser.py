@@ -39,10 +39,11 @@ def looking(chrome: Chrome, page: Path) -> Look:
 
 @pytest.fixture
 def look(looking: Look) -> Iterator[Look]:
-    """The page just opened; whatever the test does, nothing is logged and nothing requested."""
+    """The page just opened and unfolded; whatever the test does, nothing is logged and nothing requested."""
     looking.console()
     looking.requests()
     looking.open()
+    looking.run("document.querySelector('#unfold').click()")
     yield looking
     assert looking.console() == []
     asked = {url.split("#")[0] for url in looking.requests() if not url.startswith(HARMLESS)}
@@ -224,7 +225,7 @@ def test_lstd_alone_and_what_diverged_can_be_explored(look: Look, tmp_path: Path
 def shown_claims(look: Look) -> list[str]:
     rows: list[str] = look.run(
         "const rows = [...document.querySelectorAll('.claims tbody tr')];"
-        "return rows.filter(row => row.offsetParent).map(row => row.dataset.verdict)"
+        "return rows.filter(row => row.checkVisibility()).map(row => row.dataset.verdict)"
     )
     return rows
 
@@ -238,16 +239,40 @@ def test_claims_are_filtered_by_verdict_and_words(look: Look) -> None:
         assert shown_claims(look) == [verdict] * everything.count(verdict)
         assert str(everything.count(verdict)) in button.text
     look.one('.choice[data-verdict=""]').click()
-    assert look.one("#found").text == f"{len(everything)} of {len(everything)} claims are shown."
+    assert shown_claims(look) == [], "all are folded away again"
+    assert look.one("#found").text == f"{len(everything)} of {len(everything)} claims, {len(PANELS) + 1} figures."
     search = look.one("#search")
     search.send_keys("assumption picard")
     assert len(shown_claims(look)) == 1
     search.send_keys(" no such word")
     assert shown_claims(look) == []
     assert look.one("#nothing").is_displayed()
-    assert not look.one("#claims-paper").is_displayed()
-    look.run("document.querySelector('#figure-bias .chips a').click()")
-    WebDriverWait(look.chrome, 5).until(lambda _: shown_claims(look) == everything)
+    assert not look.one("#asked-paper").is_displayed()
+    look.run("location.hash = 'claim-theorem-norm'")
+    WebDriverWait(look.chrome, 5).until(lambda _: look.one("#claim-theorem-norm").is_displayed())
+    assert len(look.all("details.question[open]")) == 1, "its question, and no other"
+
+
+def test_questions_are_folded_and_links_unfold_them(look: Look) -> None:
+    look.open()
+    assert look.all("details.question[open]") == []
+    assert shown_claims(look) == []
+    height = "return document.documentElement.scrollHeight"
+    for width in (390, 1280):
+        look.media(width=width)
+        folded = look.run(height)
+        look.one("#unfold").click()
+        assert look.one("#unfold").text == "Fold all"
+        assert look.run(height) > 1.5 * folded
+        look.one("#unfold").click()
+        assert look.run(height) == folded
+    look.media(width=390)
+    assert look.run("return document.querySelector('.tallies').getBoundingClientRect().bottom") < 844, "the answers"
+    look.open("#figure-bias")
+    figure = look.one("#figure-bias")
+    assert figure.is_displayed()
+    assert figure.find_elements(By.CSS_SELECTOR, ".scrub"), "it can be read"
+    assert not look.all("#figure-A\\.2 .scrub"), "folded ones are made readable later"
 
 
 def test_the_legend_hides_and_shows_lines(look: Look) -> None:
@@ -335,7 +360,7 @@ def test_cases_are_read_one_below_the_other(look: Look) -> None:
 def test_a_tap_shows_values_until_another_place_is_tapped(look: Look) -> None:
     look.chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
     try:
-        look.open(width=380)
+        look.open("#figure-bias", width=380)
         plot, values = look.one("#figure-bias .plot"), look.one("#figure-bias .values")
         look.show(plot)
         x, y, below = look.run(
@@ -346,7 +371,7 @@ def test_a_tap_shows_values_until_another_place_is_tapped(look: Look) -> None:
         WebDriverWait(look.chrome, 5).until(lambda _: values.is_displayed())
         assert "t-LSTD: " in values.text
         assert look.run("return arguments[0].getBoundingClientRect().top", values) >= below, "the figure is not hidden"
-        caption = look.one("#figure-bias h4")
+        caption = look.one("#figure-bias h5")
         tap(look, caption.rect["x"] + 5, look.run("return arguments[0].getBoundingClientRect().y + 5", caption))
         WebDriverWait(look.chrome, 5).until(lambda _: not values.is_displayed())
     finally:
@@ -359,7 +384,7 @@ def tap(look: Look, x: float, y: float) -> None:
 
 
 def test_hostile_text_is_text(look: Look) -> None:
-    titles = [title.text for title in look.all("article h4")]
+    titles = [title.text for title in look.all("article h5")]
     assert f"title {NASTY}" in titles
     assert len(look.all("script")) == 3
     assert look.all("img") == []

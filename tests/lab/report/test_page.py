@@ -202,7 +202,7 @@ def test_a_folder_of_bundles_is_read(tmp_path: Path) -> None:
 
 def test_a_page_without_figures_or_explorer_says_so(tmp_path: Path) -> None:
     html = render({MISSING: None}, None, [])
-    for words in ("No claim can be decided", "No panel is complete", "uv run tlstd report --explore"):
+    for words in ("No claim can be decided", "no panel is complete", "uv run tlstd report --explore"):
         assert words in html
     assert "Not computed" not in render({"z": hostile(tmp_path)}, exploring.data(sources()), [])
 
