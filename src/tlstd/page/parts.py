@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tlstd.evaluation.evaluation import Evaluation
+from tlstd.evaluation.evaluation import Comparison, Evaluation
 from tlstd.evaluation.trust import Check
 from tlstd.page import charts
 from tlstd.page.charts import Bar
@@ -97,6 +97,8 @@ def answer(evaluation: Evaluation) -> Html:
                 "p", element("strong", f"{interval.level:.0%} interval: {low} to {high}."), f" {_covers(evaluation)}"
             )
         )
+    if evaluation.comparison is not None:
+        says.append(_compared(evaluation.comparison))
     big = element("p", headline(evaluation), about, class_="value")
     left = element("div", element("h1", "What the policy is worth"), big, *says)
     return element(
@@ -114,6 +116,23 @@ def _what(evaluation: Evaluation) -> str:
     fitted = evaluation.fitted
     count = f" {len(fitted.starts[name].observations):,}" if fitted is not None and name in fitted.starts else ""
     return f"Mean discounted reward from the{count} {name} on, of {who} (γ = {evaluation.gamma:g})."
+
+
+def _compared(comparison: Comparison) -> Html:
+    """How much more the policy is worth than another one."""
+    found, name = comparison.difference, comparison.name
+    if not np.isfinite(found.half_width):
+        return element("p", f"No interval can be given of the difference from {name}.")
+    low, high, value = (rounded(one, found.half_width) for one in (found.low, found.high, found.value))
+    verdict = "" if comparison.decided else " The log does not decide which of them is better."
+    return element(
+        "p",
+        element("strong", f"Less that of {name}: {value}, {found.level:.0%} interval {low} to {high}."),
+        verdict,
+        f" The light of that value is {comparison.light}: ",
+        element("a", "both side by side", href="#compared"),
+        ".",
+    )
 
 
 def _covers(evaluation: Evaluation) -> str:
@@ -179,6 +198,39 @@ def _check(check: Check) -> Html:
         why = element("p", check.reason)
         parts.append(element("details", element("summary", "Number, thresholds, reason"), measured, thresholds, why))
     return element("li", *parts, class_=f"check {check.state}", id=f"check-{check.name}")
+
+
+# --- another policy -------------------------------------------------------------------------------------------------
+
+
+def compared(evaluation: Evaluation, numbers: Numbering) -> Section | None:
+    """The policy beside another one."""
+    comparison = evaluation.comparison
+    if comparison is None:
+        return None
+    both = [("the policy asked for", evaluation), (comparison.name, comparison.other)]
+    bars, rows = [], []
+    for i, (name, one) in enumerate(both):
+        found = one.interval_or_none
+        low, high = (None, None) if found is None else (found.low, found.high)
+        bars.append(Bar(name, one.value, low, high, strong=i == 0))
+        light = "unchecked" if one.trust is None else one.trust.light
+        rows.append([name, *map(number, (one.value, low, high)), one.rows[0].name, light])
+    found = comparison.difference
+    rows.append(["the first less the second", *map(number, (found.value, found.low, found.high)), "", ""])
+    see = (
+        "What an episode adds to one value it adds in part to the other, so that the difference is known better than "
+        "the two intervals say."
+    )
+    figure = numbers.figure(charts.listed(bars, "Both policies", "value"), "Both policies", see, class_="")
+    head = [("policy", False), ("value", True), ("low", True), ("high", True), ("estimator", False), ("light", False)]
+    table = numbers.table(f"Values and their difference, with {found.level:.0%} intervals", head, rows)
+    trust = comparison.other.trust
+    reasons = [] if trust is None else [element("li", signed(reason)) for reason in trust.reasons]
+    content = [element("div", figure, table, class_="pair")]
+    if reasons:
+        content += [element("p", f"Reasons to doubt the value of {comparison.name}:"), element("ul", *reasons)]
+    return Section("compared", "Compared", "Beside another policy", content)
 
 
 # --- estimators -----------------------------------------------------------------------------------------------------
@@ -365,6 +417,7 @@ def assumed(evaluation: Evaluation, numbers: Numbering) -> Section | None:
 
 SECTIONS: tuple[Callable[[Evaluation, Numbering], Section | None], ...] = (
     checks,
+    compared,
     estimators,
     calibration,
     episodes,

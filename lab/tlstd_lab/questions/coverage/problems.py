@@ -45,15 +45,18 @@ class Problem(NamedTuple):
     on_policy: bool = True
 
 
-def problem(name: str, seed: int) -> Problem:
-    """The problem of this name; random ones are drawn from the seed."""
+def problem(name: str, seed: int, rollouts: int = ROLLOUTS) -> Problem:
+    """The problem of this name; random ones are drawn from the seed.
+
+    ``rollouts``: episodes behind the true value of the single state, where it has no closed form.
+    """
     kind, _, variant = name.partition("-")
     if kind == "garnet":
         return _action_values(seed) if variant == "q" else _garnet(variant, seed)
     if kind == "pole":
-        return _pole(variant)
+        return _pole(variant, rollouts)
     if kind == "car":
-        return _car()
+        return _car(rollouts)
     return _of_process(random_walk(9, gamma=GAMMA) if kind == "walk" else boyan_chain(), 0.9)
 
 
@@ -162,7 +165,7 @@ def _encoded(found: Episodes, encode: Callable[[Any], Any], gamma: float, rhos: 
 
 
 @cache
-def _car() -> Problem:
+def _car(rollouts: int) -> Problem:
     """Mountain Car with slips, 4 tilings of 8 × 8, episodes of at most 300 steps."""
     gamma, tiles = 0.99, TileCoder([-1.2, -0.07], [0.6, 0.07], tiles=8, tilings=4)
     one = np.array([[-0.5, 0.0]])
@@ -174,12 +177,12 @@ def _car() -> Problem:
 
     rng = np.random.default_rng(0)
     start = mean_return(episodes.car_starts, episodes.car_step, 10 * ROLLOUTS, gamma, rng)
-    value = mean_return(lambda n, _: np.tile(one, (n, 1)), episodes.car_step, ROLLOUTS, gamma, rng)
+    value = mean_return(lambda n, _: np.tile(one, (n, 1)), episodes.car_step, rollouts, gamma, rng)
     return Problem(draw, 0.9, start, tiles.encode_many(one), value)
 
 
 @cache
-def _pole(variant: str) -> Problem:
+def _pole(variant: str, rollouts: int) -> Problem:
     """CartPole, at most 100 steps, features of the pole's angle and speed; "off" and "coarse" with ratios.
 
     4 tilings of 6 × 6, but for "off": monomials up to degree 6. In the limit of many episodes LSTD's value of the start
@@ -207,5 +210,5 @@ def _pole(variant: str) -> Problem:
 
     rng = np.random.default_rng(0)
     start = mean_return(episodes.pole_starts, asked, 10 * ROLLOUTS, gamma, rng)
-    value = mean_return(lambda n, _: np.tile(one, (n, 1)), asked, ROLLOUTS, gamma, rng)
+    value = mean_return(lambda n, _: np.tile(one, (n, 1)), asked, rollouts, gamma, rng)
     return Problem(draw, 0.5 if ratios else 0.9, start, encode(one), value, on_policy=not ratios)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tlstd.evaluation.trust.ends import ENOUGH, FEW, pieces
+from tlstd.evaluation.trust.ends import ENOUGH, FEW, counted, pieces
 from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, SMALL, Evidence, clustered
 from tlstd.evaluation.trust.verdict import Check, graded, percent
 from tlstd.types import FloatArray
@@ -28,7 +28,9 @@ def effective(evidence: Evidence) -> Check:
     groups, worth = influence.groups.n_groups, influence.effective_groups
     worth = min(worth, n) if groups > n else worth / max(1, groups) * n  # with γ = 0 every step is a group
     state = graded(worth < ENOUGH, worth < FEW)
-    sentence = f"The {n:,.0f} {what} are worth {worth:,.0f} equally important ones"
+    here, ones = counted(n, what), "one" if f"{worth:.0f}" == "1" else "ones"
+    verb = "is" if here.startswith("1 ") else "are"
+    sentence = f"The {here} {verb} worth {worth:,.0f} equally important {ones}"
     if state != "green":
         sentence += (
             ": few steps are where the policy would be. Log a policy that is closer to it, or more of this one"
