@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tlstd.evaluation.evaluation import Comparison, Evaluation
+from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.trust import Check
+from tlstd.logs.words import count_of
 from tlstd.page import charts
 from tlstd.page.charts import Bar
 from tlstd.page.markup import Html, element, join
-from tlstd.page.numbers import number, rounded, signed
+from tlstd.page.numbers import EXACT, number, rounded, signed
 
 VERDICTS = {
     "green": "No check found a reason to doubt this number",
@@ -90,7 +92,7 @@ def answer(evaluation: Evaluation) -> Html:
     about: object = ""
     says = [element("p", _what(evaluation), class_="says")]
     if interval is not None and np.isfinite(interval.half_width):
-        about = join(" ", element("span", f"± {number(interval.half_width, 2)}", class_="about"))
+        about = join(" ", element("span", _about(interval), class_="about"))
         low, high = (rounded(end, interval.half_width) for end in (interval.low, interval.high))
         says.append(
             element(
@@ -114,8 +116,19 @@ def _what(evaluation: Evaluation) -> str:
     name = next(iter(evaluation.rows[0].values), "start states")
     who = "the policy that acted" if evaluation.policy is None else "another policy than the one that acted"
     fitted = evaluation.fitted
-    count = f" {len(fitted.starts[name].observations):,}" if fitted is not None and name in fitted.starts else ""
-    return f"Mean discounted reward from the{count} {name} on, of {who} (γ = {evaluation.gamma:g})."
+    where = f"the {name}"
+    if fitted is not None and name in fitted.starts:
+        count = count_of(len(fitted.starts[name].observations), name.removeprefix("all ").removesuffix("s"))
+        where = f"all {count}" if name.startswith("all ") else f"the {count}"
+    return f"Mean discounted reward from {where} on, of {who} (γ = {evaluation.gamma:g})."
+
+
+def _about(interval: Interval) -> str:
+    """Half of the interval's width."""
+    least = EXACT * abs(interval.value)
+    if interval.half_width < least:
+        return f"± less than {number(least, 1)}"
+    return f"± {number(interval.half_width, 2)}"
 
 
 def _compared(comparison: Comparison) -> Html:
@@ -161,8 +174,9 @@ def _facts(evaluation: Evaluation) -> Html:
     facts: list[tuple[str, object]] = [("Log", evaluation.source)]
     if evaluation.fitted is not None:
         log = evaluation.fitted.log
-        ended = int(log.terminated.sum())
-        facts.append(("Size", f"{len(log):,} steps in {log.n_episodes:,} episodes, of which {ended:,} ended"))
+        ended, size = int(log.terminated.sum()), f"{len(log):,} steps"
+        of_which = f" in {count_of(log.n_episodes, 'episode')}, of which {ended:,} ended"
+        facts.append(("Size", size + (of_which if log.has_ends else ", one stream without an end")))
     facts.append(("Estimator", f"{evaluation.rows[0].name}, {evaluation.rows[0].note}"))
     facts.append(("Features", repr(evaluation.model.features)))
     return element("dl", *(element("div", element("dt", n), element("dd", w)) for n, w in facts), class_="facts")
@@ -363,12 +377,13 @@ def influence(evaluation: Evaluation, numbers: Numbering) -> Section | None:
     if check is None or not check.data.get("episodes"):
         return None
     listed = check.data["episodes"]
-    entries = [(f"episode {one['episode']}", one["share"], f"{one['share']:.1%}") for one in listed]
-    chart = charts.shares(entries, "The most influential episodes", "share of the variance of the answer")
-    see = "If one bar is long, one episode decides. The numbers are the log's names of the episodes."
+    word, name = ("steps", "block") if check.data.get("blocks") else ("episode", "episode")
+    entries = [(f"{word} {one['episode']}", one["share"], f"{one['share']:.1%}") for one in listed]
+    chart = charts.shares(entries, f"The most influential {name}s", "share of the variance of the answer")
+    see = f"If one bar is long, one {name} decides. The numbers are the log's names of the episodes."
     rows = [[one["episode"], number(one["moves_the_value_by"], 3), f"{one['share']:.1%}"] for one in listed]
-    head = [("episode", False), ("moves the value by", True), ("share of variance", True)]
-    figure = numbers.figure(chart, "The most influential episodes", see, class_="")
+    head = [(name, False), ("moves the value by", True), ("share of variance", True)]
+    figure = numbers.figure(chart, f"The most influential {name}s", see, class_="")
     table = numbers.table("What they move the value by", head, rows)
     content = [element("p", signed(check.sentence)), element("div", figure, table, class_="pair")]
     return Section("influence", "Influence", "Which episodes matter", content)
