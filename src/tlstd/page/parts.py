@@ -127,7 +127,7 @@ def _about(interval: Interval) -> str:
     """Half of the interval's width."""
     least = EXACT * abs(interval.value)
     if interval.half_width < least:
-        return f"± less than {number(least, 1)}"
+        return f"± less than {number(10.0 ** np.ceil(np.log10(least)), 1)}"
     return f"± {number(interval.half_width, 2)}"
 
 
@@ -136,11 +136,12 @@ def _compared(comparison: Comparison) -> Html:
     found, name = comparison.difference, comparison.name
     if not np.isfinite(found.half_width):
         return element("p", f"No interval can be given of the difference from {name}.")
-    low, high, value = (rounded(one, found.half_width) for one in (found.low, found.high, found.value))
+    low, high, size = (rounded(one, found.half_width) for one in (found.low, found.high, abs(found.value)))
+    more = "more" if found.value >= 0.0 else "less"
     verdict = "" if comparison.decided else " The log does not decide which of them is better."
     return element(
         "p",
-        element("strong", f"Less that of {name}: {value}, {found.level:.0%} interval {low} to {high}."),
+        element("strong", f"That is {size} {more} than {name}; {found.level:.0%} interval: {low} to {high}."),
         verdict,
         f" The light of that value is {comparison.light}: ",
         element("a", "both side by side", href="#compared"),
@@ -177,7 +178,7 @@ def _facts(evaluation: Evaluation) -> Html:
         ended, size = int(log.terminated.sum()), f"{len(log):,} steps"
         of_which = f" in {count_of(log.n_episodes, 'episode')}, of which {ended:,} ended"
         facts.append(("Size", size + (of_which if log.has_ends else ", one stream without an end")))
-    facts.append(("Estimator", f"{evaluation.rows[0].name}, {evaluation.rows[0].note}"))
+    facts.append(("Estimator", signed(f"{evaluation.rows[0].name}, {evaluation.rows[0].note}")))
     facts.append(("Features", repr(evaluation.model.features)))
     return element("dl", *(element("div", element("dt", n), element("dd", w)) for n, w in facts), class_="facts")
 
