@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 import tlstd
 from tlstd import Log
 from tlstd.cli.app import app
+from tlstd.evaluation import difference
 
 POLICY = '''"""A policy."""
 
@@ -28,6 +29,16 @@ import numpy as np
 def right(states):
     """Always to the right."""
     return np.ones(len(states), dtype=int)
+
+
+def wrong(states):
+    """Asks for a column that is not there."""
+    return states[:, 7]
+
+
+def moves(states):
+    """In the words of the log."""
+    return np.where(states >= 0, "right", "left")
 
 
 nothing = 3
@@ -124,6 +135,30 @@ def test_policy_in_columns_and_dropped_episodes(folder: Path) -> None:
     assert [row["name"] for row in answer["estimators"]] == ["LSTDQ"]
 
 
+def test_a_policy_against_another(folder: Path) -> None:
+    """The difference in JSON, in words and on the page; policies by function, by columns and the one that acted."""
+    frame = table().with_columns(
+        pl.col("action").replace_strict({0: "left", 1: "right"}), p=pl.lit(0.5), pi=pl.lit(0.5)
+    )
+    frame.write_parquet(folder / "steps.parquet")
+    words = ("evaluate", "steps.parquet", "--gamma", "0.9", "--map", "probability=p")
+    asked = run(*words, "--policy", "my_policy:moves", "--level", "0.9", "--json", "--against", "logged")
+    found = json.loads(asked.stdout)
+    log, only = Log.from_frame("steps.parquet", {"probability": "p"}), ["KrylovLSTD"]
+    right = tlstd.evaluate(log, gamma=0.9, policy=lambda states: np.ones(len(states), dtype=int), estimators=only)
+    acted = tlstd.evaluate(log, gamma=0.9, estimators=only)
+    assert found["comparison"]["difference"] == difference(right, acted, level=0.9).to_dict()
+    assert (found["value"], found["comparison"]["value"]) == (right.value, acted.value)
+    assert found["comparison"]["light"] == acted.trust.light  # type: ignore[union-attr]
+    assert found["comparison"]["policy"] == "the policy that acted"
+    shown = run(*words, "--policy", "column:pi", "--against", "column:pi", "--out", "page.html").stdout
+    assert "Compared with column:pi, which is worth" in shown
+    assert "The log does not decide which of them is better." in shown
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert page.count('href="#compared"') == 2
+    assert "the first less the second" in page
+
+
 def test_time_limits_and_ends(folder: Path) -> None:
     """What a log with done only, or without flags, does not say."""
     frame = table()
@@ -156,6 +191,10 @@ def test_columns_by_name_and_start(folder: Path) -> None:
         (["steps.parquet", "--gamma", "0.9", "--policy", "no_such:right"], "cannot be imported"),
         (["steps.parquet", "--gamma", "0.9", "--policy", "my_policy:nothing"], "there is no function"),
         (["steps.parquet", "--gamma", "0.9", "--policy", "column:pi"], "no column 'pi' for the policy"),
+        (["steps.parquet", "--gamma", "0.9", "--policy", "my_policy:wrong"], "IndexError: too many indices for array"),
+        (["steps.parquet", "--gamma", "0.9", "--policy", "my_policy:moves"], "the policy returned ['right']"),
+        (["steps.parquet", "--gamma", "0.9", "--against", "my_policy"], "--against 'my_policy' is not MODULE"),
+        (["steps.parquet", "--gamma", "0.9", "--against", "logged", "--workers", "2"], "leave out --workers"),
         (["steps.parquet", "--gamma", "0.9", "--storage-option", "secret"], "is not NAME=VALUE"),
         (["steps.parquet", "--gamma", "0.9", "--cluster", "nowhere"], "no Dask scheduler answers at 'nowhere'"),
         (["steps.parquet", "--gamma", "0.9", "--map", "reward"], "WHAT=COLUMN"),

@@ -99,6 +99,21 @@ def test_files_that_cannot_be_used(kind: str, tmp_path: Path) -> None:
     assert found.value == evaluate_files(others, gamma=0.9, estimators=FEW).value
 
 
+def test_words_for_actions(tmp_path: Path) -> None:
+    """A policy may return them; a file in which fewer words occur would number them in another way, and is refused."""
+    log = LOG.with_columns(
+        pl.when(pl.col("action") == 1).then(pl.lit("right")).otherwise(pl.lit("left")).alias("action")
+    )
+    pattern, asked = in_files(log, tmp_path, 2), ["KrylovLSTD"]
+    found = evaluate_files(pattern, gamma=0.9, policy=lambda x: np.full(len(x), "right"), estimators=asked)
+    one = tlstd.evaluate(LOG, gamma=0.9, policy=lambda x: np.ones(len(x), dtype=int), estimators=asked)
+    assert abs(found.value - one.value) < 1e-10 * max(1.0, abs(one.value))
+    path = tmp_path / "part-1.parquet"
+    pl.read_parquet(path).with_columns(action=pl.lit("right")).write_parquet(path)
+    with pytest.raises(InvalidInputError, match=r"part-1\.parquet has other columns, shapes or words for actions"):
+        evaluate_files(pattern, gamma=0.9, estimators=asked)
+
+
 def test_checkpoint(tmp_path: Path) -> None:
     """What was computed is not computed again; another question is refused."""
     pattern, folder = in_files(LOG, tmp_path, 3), tmp_path / "rounds"

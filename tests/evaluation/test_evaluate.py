@@ -301,6 +301,8 @@ def small(**changes: Any) -> Log:
         (small(), {"policy": np.full(4, 0.5)}, "none of the policy that acted"),
         (small(), {"policy": lambda s: np.full(len(s), 7)}, "returned action 7"),
         (small(), {"policy": lambda s: np.ones((len(s), 2))}, "add up to 1"),
+        (small(), {"policy": lambda s: [][len(s)]}, "shape \\(2,\\): IndexError: list index .* of .*test_evaluate.py"),
+        (small(actions=["a", "b", "a", "b"]), {"policy": lambda s: ["c"] * len(s)}, "action 'c': the log has 'a', 'b'"),
         (small(), {"policy": lambda s: np.ones(1)}, "probabilities have shape"),
         (small(actions=[[0.0], [1.0], [0.5], [0.1]]), {"policy": lambda s: np.ones(1)}, "one draw for each"),
         (small(actions=[[0.0], [1.0], [0.5], [0.1]]), {"policy": np.ones(4)}, "pass a function"),

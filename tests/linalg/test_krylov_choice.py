@@ -202,6 +202,24 @@ def test_an_exact_solution_ends_the_search() -> None:
     assert choice.scores.size <= D + 1
 
 
+def test_a_reference_of_all_dimensions_does_not_end_the_search() -> None:
+    """With fewer features than the reference has dimensions its paths are finished before the search begins."""
+    steps = linear_steps(7, 2_000, **CUT_OFF)
+    fixed = fixed_dimension(len(steps))
+    assert fixed > D
+    (choice,) = model_of(steps, 0.5).choices
+    by_models = choose(
+        lambda m: KrylovLSTD(D, lambda_=0.5, dimension=m),
+        range(1, choice.scores.size + 1),
+        steps,
+        reference=lambda: KrylovLSTD(D, lambda_=0.5, dimension=fixed),
+    )
+    assert "completed by a reference" in choice.note
+    assert choice.scores.size > 5
+    check_choice(choice, by_models.scores)
+    assert choice.dimension == by_models.value > 1
+
+
 def test_nothing_is_chosen_without_samples_or_with_a_given_dimension() -> None:
     assert KrylovLSTD(3, lambda_=0.5).chosen_dimension == 0
     assert KrylovLSTD(3, lambda_=0.5, n_targets=2).chosen_dimension == (0, 0)

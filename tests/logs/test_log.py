@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from tlstd import LSTD, InvalidInputError, InvalidParameterError, Log, TileCoder, Transitions
+from tlstd.logs.joining import concatenate
 from tlstd.types import FloatArray
 
 GAMMA = 0.9
@@ -223,6 +224,11 @@ class TestFromArrays:
         log = Log.from_arrays(np.arange(2.0)[:, None], [1, 2], actions=["up", "down"], terminated=["False", "true"])
         assert_array_equal(log.actions, [1, 0])
         assert log.notes == ("Actions are words: 0 is 'down', 1 is 'up'.",)
+        assert log[1:].action_names == log.action_names == ("down", "up")
+        assert concatenate([log, log]).action_names == log.action_names
+        other = Log.from_arrays([[0.0]], [1.0], actions=["up"], terminated=[True])  # where "up" is 0
+        with pytest.raises(InvalidInputError, match="different words for actions"):
+            concatenate([log, other])
         assert_array_equal(log.terminated, [False, True])
 
     def test_next_observations_that_are_not_the_next_rows(self) -> None:

@@ -21,8 +21,8 @@ from tlstd_lab.questions.coverage.episodes import Episodes, Step, play
 from tlstd_lab.questions.coverage.problems import BRANCHING, GAMMA, NOISE, STATES, STREAM, TERMINATION, problem
 from tlstd_lab.tables import DOCS, table, write_tables
 
-SETS = 20
-"""Data sets of a cell."""
+SETS = {50: 20, 200: 20, 2_000: 5}
+"""Data sets of a cell, by the number of episodes."""
 
 
 class Rows:
@@ -65,7 +65,7 @@ def asked_of_garnet(name: str, n_episodes: int, number: int) -> Question:
         gamma=GAMMA, termination=0.0 if stream else TERMINATION, reward_noise=NOISE,
     )  # fmt: skip
     rng = np.random.default_rng([seed, 0, number])
-    path = process.trajectory(STREAM * n_episodes + (0 if stream else 400), rng)
+    path = process.trajectory(STREAM * n_episodes * (1 if stream else 2), rng)
     last = len(path.rewards) if stream else int(np.flatnonzero(path.terminated)[n_episodes - 1]) + 1
     after = np.where(path.terminated, path.states, path.next_states)
     log = Log.from_arrays(
@@ -113,10 +113,11 @@ def asked_of_pole(name: str, n_episodes: int, number: int) -> Question:
 Make = Callable[[str, int, int], Question]
 CELLS: tuple[tuple[str, str, Make, tuple[tuple[int, bool], ...]], ...] = (
     ("garnet-stream", "Garnet, one stream without end", asked_of_garnet, ((50, True), (200, False))),
-    ("car", "Mountain Car, tiles *", asked_of_car, ((50, True), (200, True))),
-    ("pole-coarse", "CartPole, tiles, ratios *", asked_of_pole, ((200, False), (200, True))),
+    ("car", "Mountain Car, tiles *", asked_of_car, ((50, True), (200, True), (2_000, True))),
+    ("pole-coarse", "CartPole, tiles, ratios *", asked_of_pole,
+     ((200, False), (200, True), (2_000, False), (2_000, True))),
     ("garnet-few", "Garnet, too few features *", asked_of_garnet,
-     ((50, False), (50, True), (200, False), (200, True))),
+     ((50, False), (50, True), (200, False), (200, True), (2_000, False), (2_000, True))),
 )  # fmt: skip
 """Names, words, how they are made, and the cells: numbers of episodes, and whether a single state is asked for."""
 
@@ -124,7 +125,8 @@ CELLS: tuple[tuple[str, str, Make, tuple[tuple[int, bool], ...]], ...] = (
 def line(name: str, words: str, make: Make, n_episodes: int, single: bool) -> list[str]:
     """How often the interval covered and the light was what, and why it was red."""
     covered, lights, why = 0, Counter[str](), Counter[str]()
-    for number in range(SETS):
+    sets = SETS[n_episodes]
+    for number in range(sets):
         asked = make(name, n_episodes, number)
         start = asked.state if single else None
         found = evaluate(asked.log, start=start, estimators=["KrylovLSTD"], **asked.options)
@@ -139,7 +141,8 @@ def line(name: str, words: str, make: Make, n_episodes: int, single: bool) -> li
         words,
         "one state" if single else "start states",
         f"{n_episodes:,}",
-        f"{covered / SETS:.2f}",
+        f"{sets}",
+        f"{covered / sets:.2f}",
         *colours,
         reasons,
     ]
@@ -154,7 +157,7 @@ def main(word: str) -> None:
         for n_episodes, single in cells:
             lines.append(line(name, words, make, n_episodes, single))
             print(lines[-1], flush=True)
-    head = ["problem", "value of", "episodes", "covered", "red", "amber", "green", "red for"]
+    head = ["problem", "value of", "episodes", "data sets", "covered", "red", "amber", "green", "red for"]
     if not word:
         write_tables(DOCS / "intervals.md", {"light": table(head, lines)})
 

@@ -26,22 +26,22 @@ def fail(error: Exception) -> NoReturn:
     raise typer.Exit(1) from None
 
 
-def as_policy(name: str) -> Callable[[Any], Any]:
-    """The function ``module:function``; only ever a name from the command line."""
+def as_policy(name: str, option: str = "--policy") -> Callable[[Any], Any]:
+    """The function ``module:function``; only ever a name from the command line, given to an option."""
     module, _, function = name.partition(":")
     if not module or not function:
         raise InvalidParameterError(
-            f"--policy {name!r} is not MODULE:FUNCTION: write e.g. my_policies:careful, or column:NAME"
+            f"{option} {name!r} is not MODULE:FUNCTION: write e.g. my_policies:careful, column:NAME or logged"
         )
     sys.path.insert(0, os.getcwd())
     try:
         found = getattr(importlib.import_module(module), function, None)
     except ImportError as error:
-        raise InvalidParameterError(f"--policy {name!r} cannot be imported ({error}): run from its folder") from error
+        raise InvalidParameterError(f"{option} {name!r} cannot be imported ({error}): run from its folder") from error
     finally:
         sys.path.remove(os.getcwd())
     if not callable(found):
-        raise InvalidParameterError(f"--policy {name!r}: there is no function {function!r} in {module!r}")
+        raise InvalidParameterError(f"{option} {name!r}: there is no function {function!r} in {module!r}")
     policy: Callable[[Any], Any] = found
     return policy
 

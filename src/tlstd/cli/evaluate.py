@@ -11,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from tlstd.cluster.plan import Plan
     from tlstd.evaluation import Evaluation
+    from tlstd.logs import Log
 
 SHORT_HELP = "Evaluate a policy from a log of steps."
 EXAMPLES = (
@@ -35,6 +36,13 @@ def command(
             help="The policy asked for, a function from observations to probabilities (or actions), or a column with "
             "its probabilities of the logged actions (column:NAME,NAME,...: of all actions); the one that acted, if "
             "left out. The module is imported from the current folder or from where Python finds it.",
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION, column:NAME or logged",
+            help="Another policy, to say how much more the one asked for is worth; logged: the one that acted.",
         ),
     ] = None,
     map_: Annotated[
@@ -104,7 +112,7 @@ def command(
     ] = None,
 ) -> None:
     """Evaluate a policy from a log of steps: the value of its start states, by several estimators side by side."""
-    from tlstd.cli.asking import as_policy, fail, progress
+    from tlstd.cli.asking import fail, progress
     from tlstd.container import check_writable, printable
     from tlstd.errors import TlstdError
     from tlstd.page import write_page
@@ -114,27 +122,26 @@ def command(
         for path in out or []:
             check_writable(path)  # before minutes of work, not after
         choice("--on-error", on_error, ("stop", "skip"))
-        columns, target = _columns(map_ or []), None
-        if policy is not None and policy.startswith("column:"):
-            columns = (columns or {}) | _columns([f"policy={policy.removeprefix('column:')}"])
-        elif policy is not None:
-            target = as_policy(policy)
+        named = _columns(map_ or [])
+        asked = _asked("--policy", policy, named)
+        other = None if against is None else _asked("--against", against, named)
         log_options: dict[str, Any] = {"on_nan": "drop" if drop_nan else "refuse"}
         log_options |= {"time_limit": time_limit, "ends": ends}
-        source = _Source(logs, columns or None, preset, log_options, _options(storage or []))
+        source = _Source(logs, asked.columns, preset, log_options, _options(storage or []))
         question: dict[str, Any] = {"gamma": gamma, "features": features}
         if plan:
             planned = _plan(source, max(1, workers), question)
             typer.echo(planned.to_json() if json_ else str(planned))
             return
-        question |= {"policy": target, "start": start, "level": level}
+        question |= {"policy": asked.policy, "start": start, "level": level}
         with progress() as report:
             if workers or cluster is not None:
+                _refuse(against)
                 how = {"on_error": on_error, "checkpoint": checkpoint, "spill": spill}
                 found = _on_workers(source, workers, cluster, question | how, report)
             else:
                 question |= {"probabilities": "estimate" if estimate else "logged", "all": all_}
-                found = _here(source, question, report)
+                found = _here(source, other, question, report)
             report("how far to trust it", 0.95)
             shown = found.to_json() if json_ else "\n".join(printable(line) for line in str(found).splitlines())
         for path in out or []:
@@ -157,13 +164,29 @@ class _Source(NamedTuple):
     storage: dict[str, str] | None
 
 
-def _here(source: _Source, question: dict[str, Any], report: Report) -> Evaluation:
-    """Evaluate in this process."""
-    from tlstd.evaluation import evaluate
+class _Asked(NamedTuple):
+    """A policy as it is named on the command line: in columns of the log, or a function."""
+
+    name: str
+    columns: dict[str, Any] | None
+    policy: Any
+
+
+def _asked(option: str, name: str | None, columns: dict[str, Any]) -> _Asked:
+    from tlstd.cli.asking import as_policy
+
+    if name is None or name == "logged":
+        return _Asked("the policy that acted", columns or None, name)
+    if name.startswith("column:"):
+        return _Asked(name, columns | _columns([f"policy={name.removeprefix('column:')}"]), None)
+    return _Asked(name, columns or None, as_policy(name, option))
+
+
+def _read(source: _Source, report: Report) -> Log:
     from tlstd.logs import Log
 
     report("reading", 0.0)
-    log = Log.from_frame(
+    return Log.from_frame(
         source.logs if len(source.logs) > 1 else source.logs[0],
         columns=source.columns,
         preset=source.preset,
@@ -171,8 +194,31 @@ def _here(source: _Source, question: dict[str, Any], report: Report) -> Evaluati
         report=lambda text, share: report(text, 0.1 * share),
         **source.options,
     )
+
+
+def _here(source: _Source, other: _Asked | None, question: dict[str, Any], report: Report) -> Evaluation:
+    """Evaluate in this process; another policy too, if there is one."""
+    from tlstd.evaluation import evaluate
+
+    log = _read(source, report)
     question |= {"start": _start(question["start"], log.discrete)}
-    return evaluate(log, report=lambda text, share: report(text, 0.1 + 0.8 * share), **question)
+    found = evaluate(log, report=lambda text, share: report(text, 0.1 + 0.8 * share), **question)
+    if other is None:
+        return found
+    if other.columns != source.columns:
+        log = _read(source._replace(columns=other.columns), report)
+    question |= {"policy": other.policy}
+    beside = evaluate(log, report=lambda text, share: report(f"{other.name}: {text}", 0.9), **question)
+    return found.compared(beside, other.name, level=question["level"])
+
+
+def _refuse(against: str | None) -> None:
+    from tlstd.errors import InvalidParameterError
+
+    if against is not None:
+        raise InvalidParameterError(
+            f"--against {against!r} with workers: differences are taken in one process; leave out --workers, --cluster"
+        )
 
 
 def _on_workers(

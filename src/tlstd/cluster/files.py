@@ -74,7 +74,7 @@ def _problems(files: Sequence[LogFile], summaries: Sequence[Summary]) -> dict[in
     seen: dict[int, int] = {}
     for i in sound:
         if summaries[i].kind != summaries[first].kind:
-            found[i] = f"{files[i].path} has other columns or shapes than {files[first].path}"
+            found[i] = f"{files[i].path} has other columns, shapes or words for actions than {files[first].path}"
             continue
         hashes = summaries[i].hashes
         if hashes is None or summaries[i].n_steps < SHORTEST * summaries[i].n_episodes:

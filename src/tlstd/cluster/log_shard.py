@@ -160,6 +160,7 @@ class LogShard:
             log.columns,
             None if actions is None else (actions.ndim, actions.shape[1:]),
             log.probabilities is not None,
+            log.action_names,
         )
         named = self.border is not None and self.border.named
         return Summary(

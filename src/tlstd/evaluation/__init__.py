@@ -11,7 +11,7 @@ Example
 from tlstd.evaluation.bootstrap import bootstrap_interval
 from tlstd.evaluation.choose import Choice, choose
 from tlstd.evaluation.evaluate import evaluate
-from tlstd.evaluation.evaluation import Evaluation, Row, difference
+from tlstd.evaluation.evaluation import Comparison, Evaluation, Row, difference
 from tlstd.evaluation.fitted import Fitted, Starts
 from tlstd.evaluation.influence import Asked, Influence, influences
 from tlstd.evaluation.intervals import Interval, difference_interval, interval_of, mean_interval
@@ -27,6 +27,7 @@ __all__ = [
     "Asked",
     "Check",
     "Choice",
+    "Comparison",
     "Encoded",
     "Estimate",
     "Evaluation",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -58,6 +58,8 @@ class Evaluation:
     policy: Any = field(default=None, repr=False)
     fitted: Fitted | None = field(default=None, repr=False)
     """What the model was fitted to: log, ratios, start states, and its steps in pieces."""
+    comparison: Comparison | None = field(default=None, repr=False)
+    """With another policy, by :meth:`compared`."""
 
     @property
     def value(self) -> float:
@@ -163,6 +165,13 @@ class Evaluation:
             raise InvalidInputError("this answer does not know its log: make it by evaluate()")
         return self.fitted
 
+    def compared(self, other: Evaluation, name: str = "the other policy", *, level: float = 0.95) -> Evaluation:
+        """The same answer with how much more its policy is worth than another one, of which ``other`` is the answer.
+
+        ``print``, :meth:`to_json` and the page show it; the number alone is :func:`difference`.
+        """
+        return replace(self, comparison=Comparison(name, other, difference(self, other, level=level)))
+
     def to_json(self) -> str:
         """The answer for programs; ``docs/how_to/evaluate_a_log.md`` has the keys."""
         rows = [
@@ -183,6 +192,7 @@ class Evaluation:
             "source": self.source,
             "features": repr(self.model.features),
             "estimators": rows,
+            "comparison": None if self.comparison is None else self.comparison.to_dict(),
             "trust": None if self.trust is None else self.trust.to_dict(),
             "views": None if self.views is None else self.views.to_dict(),
             "notes": [*self.notes, *self._about_interval()],
@@ -195,7 +205,8 @@ class Evaluation:
 
     def __str__(self) -> str:
         trust = [] if self.trust is None else [str(self.trust), ""]
-        return "\n".join([self.table, "", *trust, *self.notes, *self._about_interval()])
+        compared = [] if self.comparison is None else [str(self.comparison), ""]
+        return "\n".join([self.table, "", *compared, *trust, *self.notes, *self._about_interval()])
 
     def _about_interval(self) -> list[str]:
         """What there is to know about the interval of the answer."""
@@ -208,6 +219,49 @@ class Evaluation:
         if found.kind == "sampled":
             about.append("The adjoint system of the interval was solved for a sample of the steps.")
         return about
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """How much more a policy is worth than another one, from the same log; ``print`` shows it."""
+
+    name: str
+    """Of the other policy."""
+    other: Evaluation
+    """Its answer."""
+    difference: Interval
+    """Of the value of the policy asked for less the other's."""
+
+    @property
+    def light(self) -> str:
+        """How far to trust the other answer."""
+        return "unchecked" if self.other.trust is None else self.other.trust.light
+
+    @property
+    def decided(self) -> bool:
+        """Whether the interval has zero outside."""
+        return 0.0 not in self.difference
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        interval, trust = self.other.interval_or_none, self.other.trust
+        return {
+            "policy": self.name,
+            "value": _finite({"": self.other.value})[""],
+            "interval": None if interval is None else interval.to_dict(),
+            "difference": self.difference.to_dict(),
+            "light": self.light,
+            "reasons": [] if trust is None else list(trust.reasons),
+        }
+
+    def __str__(self) -> str:
+        trust, found = self.other.trust, self.difference
+        bounds = f"{_bounds(found)} ({100 * found.level:.4g}%)" if np.isfinite(found.half_width) else "no interval"
+        lines = [f"Compared with {self.name}, which is worth {self.other.value:.5g}: {found.value:+.5g}, {bounds}."]
+        if not self.decided:
+            lines.append("The log does not decide which of them is better.")
+        lines.append(f"Trust in that value: {self.light}.")
+        return "\n".join([*lines, *(f"- {reason}" for reason in ([] if trust is None else trust.reasons))])
 
 
 def difference(a: Evaluation, b: Evaluation, *, states: ArrayLike | None = None, level: float = 0.95) -> Interval:

@@ -93,15 +93,23 @@ def interval_about(
 
 def difference_interval(a: Influence, b: Influence, level: float = 0.95) -> Interval:
     """The interval of the first value less the second, both from the same log: what episodes add is subtracted."""
-    if a.groups.n_groups != b.groups.n_groups or not np.array_equal(a.groups.group, b.groups.group):
+    if not _same_groups(a, b):
         raise InvalidInputError(
             f"the values come from {a.groups.n_groups:,} and {b.groups.n_groups:,} groups of steps that are not the "
-            "same: a difference is taken of two policies on one log, with the same gamma"
+            "same: a difference is taken of two policies on one log, with the same gamma (of more than a million "
+            "steps LSTDQ learns from a part, unless all=True, --all)"
         )
     both = a.contributions - b.contributions
     freedom = degrees(a.spread + b.spread)
     covers = f"{NOISE.format('')}, the same ones for both; {NOT_COVERED}"
     return _made(a.value - b.value, standard_error(both), freedom, level, a.kind, both.size, covers)
+
+
+def _same_groups(a: Influence, b: Influence) -> bool:
+    """Whether both are over the same blocks, or over the same episodes, of which one may have left out last steps."""
+    if np.array_equal(a.groups.group, b.groups.group):
+        return True
+    return a.names is not None and a.names == b.names and not (a.groups.n_blocks or b.groups.n_blocks)
 
 
 def mean_interval(values: FloatArray, level: float = 0.95) -> Interval:

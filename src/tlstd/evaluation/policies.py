@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from traceback import extract_tb
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.optimize
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
 from tlstd.logs.log import Log
 from tlstd.types import FloatArray, IntArray, Matrix
 from tlstd.validation import as_array, as_floats
@@ -54,10 +55,26 @@ class Target:
         if self.table is not None:
             return max(n, int(self.table.shape[1]))
         if self.function is not None:
-            answer = np.shape(self.function(log.observations[:2]))
+            answer = np.shape(self._ask(log.observations[:2]))
             if len(answer) == 2:
                 return max(n, int(answer[1]))
         return n
+
+    def _ask(self, observations: NDArray[Any]) -> ArrayLike:
+        """What the function returns; what it raises is said with where it happened."""
+        assert self.function is not None
+        try:
+            return self.function(observations)
+        except TlstdError:
+            raise
+        except Exception as error:
+            at = extract_tb(error.__traceback__)[-1]
+            kinds = "numbers of states (M,)" if observations.ndim == 1 else "observations (M, D)"
+            raise InvalidInputError(
+                f"the policy failed when it was asked about {kinds} of shape {observations.shape}: "
+                f"{type(error).__name__}: {error} (line {at.lineno} of {at.filename}). Mend the function: it gets many "
+                "states at once, and returns probabilities (M, n_actions) or actions"
+            ) from error
 
     def select(self, rows: IntArray | None) -> Target:
         """The target for some rows of the log; None: all of them."""
@@ -69,8 +86,14 @@ class Target:
     def probabilities(self, observations: NDArray[Any], n_actions: int) -> FloatArray:
         """(M, n_actions) by the function, for discrete actions."""
         assert self.function is not None
-        answer = as_array(self.function(observations), "what the policy returned")
+        answer = as_array(self._ask(observations), "what the policy returned")
         m = len(observations)
+        if answer.dtype.kind in "USO":
+            raise InvalidInputError(
+                f"the policy returned {answer.ravel()[:1].tolist()} for {m} observations: return numbers of actions "
+                f"from 0 to {n_actions - 1}, or probabilities {(m, n_actions)}; words are understood where the log's "
+                "actions are words"
+            )
         if answer.shape == (m,) and answer.dtype.kind in "iub":
             if m and (answer.min() < 0 or answer.max() >= n_actions):
                 bad = answer[(answer < 0) | (answer >= n_actions)][0]
@@ -83,7 +106,7 @@ class Target:
         assert self.function is not None
         drawn: list[FloatArray] = []
         while len(drawn) < DRAWS:
-            actions = as_floats(self.function(observations), "what the policy returned", None)
+            actions = as_floats(self._ask(observations), "what the policy returned", None)
             actions = actions.reshape(len(actions), -1) if actions.ndim else actions
             if actions.shape != (len(observations), size):
                 raise InvalidInputError(
@@ -96,12 +119,40 @@ class Target:
         return drawn
 
 
+class WordedPolicy:
+    """A policy that may return the log's words for actions, where numbers or probabilities are expected.
+
+    Example
+    -------
+    >>> policy = WordedPolicy(lambda states: np.where(states > 0, "up", "down"), ("down", "up"))
+    >>> policy(np.array([0, 1]))
+    array([0, 1])
+    """
+
+    def __init__(self, function: Policy, names: tuple[str, ...]) -> None:
+        self.function, self.names = function, names
+
+    def __call__(self, observations: NDArray[Any]) -> ArrayLike:
+        """What the function returns, with numbers in place of words."""
+        answer = self.function(observations)
+        words = np.asarray(answer)
+        if words.dtype.kind not in "USO":
+            return answer
+        words = words.astype(str)
+        places = np.minimum(np.searchsorted(self.names, words), len(self.names) - 1)
+        unknown = np.asarray(self.names)[places] != words
+        if unknown.any():
+            known = ", ".join(map(repr, self.names))
+            raise InvalidInputError(f"the policy returned action {words[unknown][0].item()!r}: the log has {known}")
+        return places
+
+
 def as_target(policy: Any, log: Log) -> Target:
     """The policy as given, checked against the log."""
     if log.actions is None:
         raise InvalidInputError("a policy was given, but the log has no actions: name their column")
     if callable(policy):
-        return Target(function=policy)
+        return Target(function=policy if log.action_names is None else WordedPolicy(policy, log.action_names))
     if isinstance(policy, str):
         raise InvalidParameterError(
             f"policy is {policy!r}: pass a function, an array of probabilities or 'logged'; module:function and "

@@ -102,6 +102,8 @@ class Run:
         self.notes: list[str] = list(log.notes)
         self.policy = self._policy(policy)
         self.target = None if self.policy is None else as_target(self.policy, log)
+        if self.target is not None and self.target.function is not None:
+            self.policy = self.target.function
         self.asked = _names(estimators)
         self.probabilities = parameters.choice("probabilities", probabilities, ("logged", "estimate"))
         self.everything = parameters.flag("all", everything)

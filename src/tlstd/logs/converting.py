@@ -114,9 +114,13 @@ def _action(draft: Draft, value: Any) -> AnyArray:
     if array.ndim != 1 or not all(isinstance(a, str) for a in array):
         raise InvalidInputError(f"{name} has values of type {type_name(array)}: pass integers, numbers or words")
     if not draft.table.may_sort:
-        raise InvalidInputError(f"{name} has words: in a log that is read in chunks actions are integers or numbers")
+        raise InvalidInputError(
+            f"{name} has words: in a log that is read in chunks actions are integers or numbers. Read it whole, or "
+            "write numbers in place of the words"
+        )
     words, codes = np.unique(array.astype(str), return_inverse=True)
     draft.say(f"Actions are words: {', '.join(f'{i} is {word!r}' for i, word in enumerate(words[:20].tolist()))}.")
+    draft.action_names = tuple(words.tolist())
     return codes.astype(np.int64)
 
 

@@ -54,6 +54,7 @@ def cut(draft: Draft, terminated: BoolArray, truncated: BoolArray) -> Checked:
         goes_on=draft.table.more and not (terminated[-1] or truncated[-1]),
         rows=draft.rows,
         flagged=(terminated | (truncated & ~draft.silent))[ends],
+        action_names=draft.action_names,
         usual=draft.usual,
         least=draft.least,
     )

@@ -20,6 +20,7 @@ class Draft:
         self.notes: list[str] = list(table.notes)
         self.columns: dict[str, AnyArray] = {}
         self.n_observations: int | None = None
+        self.action_names: tuple[str, ...] | None = None
         self.rows: IntArray = np.zeros(0, dtype=np.int64)
         """(N,): the row of the source that each is."""
         self.code: IntArray = self.rows

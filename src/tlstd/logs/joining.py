@@ -38,6 +38,11 @@ def concatenate(logs: Sequence[Log]) -> Log:
     starts = [0, *goes_on]  # 1 where the first episode of a log is the last one of the log before
     offsets = np.cumsum([0, *(len(log) for log in logs)])
     first = logs[0]
+    if any(log.action_names != first.action_names for log in logs):
+        raise InvalidInputError(
+            "the logs have different words for actions, so that their numbers mean different ones: make one log of all "
+            "files, or write numbers in place of the words"
+        )
     whole = Log(
         observations=_joined([log.observations for log in logs]),
         actions=None if first.actions is None else _joined([log.actions for log in logs]),
@@ -62,6 +67,7 @@ def concatenate(logs: Sequence[Log]) -> Log:
         continues=first.continues,
         goes_on=logs[-1].goes_on,
         policy=None if first.policy is None else _joined([log.policy for log in logs]),
+        action_names=first.action_names,
     )
     return replace(whole, source=first.source if len(logs) == 1 else f"{len(logs):,} pieces")
 

@@ -89,6 +89,8 @@ class Log:
     policy: FloatArray | None = None
     """(N,) probabilities of the logged actions under the policy asked for, or (N, n_actions) of all; None if the log
     does not have it."""
+    action_names: tuple[str, ...] | None = None
+    """What the log calls the actions 0, 1, …, in the order of the alphabet; None if they are numbers there too."""
 
     @classmethod
     def from_arrays(

@@ -95,5 +95,6 @@ class Checked:
     """(N,): the row of the source that each is."""
     flagged: BoolArray
     """(E,): whether a flag says that the episode ends there."""
+    action_names: tuple[str, ...] | None
     usual: Any
     least: Any

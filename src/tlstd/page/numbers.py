@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 DIGITS = 4
+EXACT = 1e-4
+"""Of a value: smaller errors are no reason for more digits."""
 
 
 def number(value: float | None, digits: int = DIGITS) -> str:
@@ -26,15 +28,16 @@ def number(value: float | None, digits: int = DIGITS) -> str:
 
 
 def rounded(value: float, error: float) -> str:
-    """A value with as many digits as its error allows: two of the error.
+    """A value with as many digits as its error allows: two of the error, and at most about six of the value.
 
     Example
     -------
-    >>> rounded(-24.1234, 0.83), rounded(0.4, 0.0021), rounded(1234.5, 210.0), rounded(2.0, 0.0)
-    ('−24.12', '0.4000', '1,230', '2')
+    >>> rounded(-24.1234, 0.83), rounded(0.4, 0.0021), rounded(1234.5, 210.0), rounded(2.0, 0.0), rounded(0.12345, 1e-9)
+    ('−24.12', '0.4000', '1,230', '2', '0.123450')
     """
     if not (math.isfinite(error) and error > 0.0 and math.isfinite(value)):
         return number(value)
+    error = max(error, EXACT * abs(value))
     places = 1 - math.floor(math.log10(error))
     if not -12 <= places <= 9:
         return number(value)

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tlstd.evaluation.evaluation import Evaluation
+from tlstd.evaluation.evaluation import Comparison, Evaluation
+from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.trust import Check
+from tlstd.logs.words import count_of
 from tlstd.page import charts
 from tlstd.page.charts import Bar
 from tlstd.page.markup import Html, element, join
-from tlstd.page.numbers import number, rounded, signed
+from tlstd.page.numbers import EXACT, number, rounded, signed
 
 VERDICTS = {
     "green": "No check found a reason to doubt this number",
@@ -90,13 +92,15 @@ def answer(evaluation: Evaluation) -> Html:
     about: object = ""
     says = [element("p", _what(evaluation), class_="says")]
     if interval is not None and np.isfinite(interval.half_width):
-        about = join(" ", element("span", f"± {number(interval.half_width, 2)}", class_="about"))
+        about = join(" ", element("span", _about(interval), class_="about"))
         low, high = (rounded(end, interval.half_width) for end in (interval.low, interval.high))
         says.append(
             element(
                 "p", element("strong", f"{interval.level:.0%} interval: {low} to {high}."), f" {_covers(evaluation)}"
             )
         )
+    if evaluation.comparison is not None:
+        says.append(_compared(evaluation.comparison))
     big = element("p", headline(evaluation), about, class_="value")
     left = element("div", element("h1", "What the policy is worth"), big, *says)
     return element(
@@ -112,8 +116,37 @@ def _what(evaluation: Evaluation) -> str:
     name = next(iter(evaluation.rows[0].values), "start states")
     who = "the policy that acted" if evaluation.policy is None else "another policy than the one that acted"
     fitted = evaluation.fitted
-    count = f" {len(fitted.starts[name].observations):,}" if fitted is not None and name in fitted.starts else ""
-    return f"Mean discounted reward from the{count} {name} on, of {who} (γ = {evaluation.gamma:g})."
+    where = f"the {name}"
+    if fitted is not None and name in fitted.starts:
+        count = count_of(len(fitted.starts[name].observations), name.removeprefix("all ").removesuffix("s"))
+        where = f"all {count}" if name.startswith("all ") else f"the {count}"
+    return f"Mean discounted reward from {where} on, of {who} (γ = {evaluation.gamma:g})."
+
+
+def _about(interval: Interval) -> str:
+    """Half of the interval's width."""
+    least = EXACT * abs(interval.value)
+    if interval.half_width < least:
+        return f"± less than {number(10.0 ** np.ceil(np.log10(least)), 1)}"
+    return f"± {number(interval.half_width, 2)}"
+
+
+def _compared(comparison: Comparison) -> Html:
+    """How much more the policy is worth than another one."""
+    found, name = comparison.difference, comparison.name
+    if not np.isfinite(found.half_width):
+        return element("p", f"No interval can be given of the difference from {name}.")
+    low, high, size = (rounded(one, found.half_width) for one in (found.low, found.high, abs(found.value)))
+    more = "more" if found.value >= 0.0 else "less"
+    verdict = "" if comparison.decided else " The log does not decide which of them is better."
+    return element(
+        "p",
+        element("strong", f"That is {size} {more} than {name}; {found.level:.0%} interval: {low} to {high}."),
+        verdict,
+        f" The light of that value is {comparison.light}: ",
+        element("a", "both side by side", href="#compared"),
+        ".",
+    )
 
 
 def _covers(evaluation: Evaluation) -> str:
@@ -142,9 +175,10 @@ def _facts(evaluation: Evaluation) -> Html:
     facts: list[tuple[str, object]] = [("Log", evaluation.source)]
     if evaluation.fitted is not None:
         log = evaluation.fitted.log
-        ended = int(log.terminated.sum())
-        facts.append(("Size", f"{len(log):,} steps in {log.n_episodes:,} episodes, of which {ended:,} ended"))
-    facts.append(("Estimator", f"{evaluation.rows[0].name}, {evaluation.rows[0].note}"))
+        ended, size = int(log.terminated.sum()), f"{len(log):,} steps"
+        of_which = f" in {count_of(log.n_episodes, 'episode')}, of which {ended:,} ended"
+        facts.append(("Size", size + (of_which if log.has_ends else ", one stream without an end")))
+    facts.append(("Estimator", signed(f"{evaluation.rows[0].name}, {evaluation.rows[0].note}")))
     facts.append(("Features", repr(evaluation.model.features)))
     return element("dl", *(element("div", element("dt", n), element("dd", w)) for n, w in facts), class_="facts")
 
@@ -179,6 +213,39 @@ def _check(check: Check) -> Html:
         why = element("p", check.reason)
         parts.append(element("details", element("summary", "Number, thresholds, reason"), measured, thresholds, why))
     return element("li", *parts, class_=f"check {check.state}", id=f"check-{check.name}")
+
+
+# --- another policy -------------------------------------------------------------------------------------------------
+
+
+def compared(evaluation: Evaluation, numbers: Numbering) -> Section | None:
+    """The policy beside another one."""
+    comparison = evaluation.comparison
+    if comparison is None:
+        return None
+    both = [("the policy asked for", evaluation), (comparison.name, comparison.other)]
+    bars, rows = [], []
+    for i, (name, one) in enumerate(both):
+        found = one.interval_or_none
+        low, high = (None, None) if found is None else (found.low, found.high)
+        bars.append(Bar(name, one.value, low, high, strong=i == 0))
+        light = "unchecked" if one.trust is None else one.trust.light
+        rows.append([name, *map(number, (one.value, low, high)), one.rows[0].name, light])
+    found = comparison.difference
+    rows.append(["the first less the second", *map(number, (found.value, found.low, found.high)), "", ""])
+    see = (
+        "What an episode adds to one value it adds in part to the other, so that the difference is known better than "
+        "the two intervals say."
+    )
+    figure = numbers.figure(charts.listed(bars, "Both policies", "value"), "Both policies", see, class_="")
+    head = [("policy", False), ("value", True), ("low", True), ("high", True), ("estimator", False), ("light", False)]
+    table = numbers.table(f"Values and their difference, with {found.level:.0%} intervals", head, rows)
+    trust = comparison.other.trust
+    reasons = [] if trust is None else [element("li", signed(reason)) for reason in trust.reasons]
+    content = [element("div", figure, table, class_="pair")]
+    if reasons:
+        content += [element("p", f"Reasons to doubt the value of {comparison.name}:"), element("ul", *reasons)]
+    return Section("compared", "Compared", "Beside another policy", content)
 
 
 # --- estimators -----------------------------------------------------------------------------------------------------
@@ -311,12 +378,13 @@ def influence(evaluation: Evaluation, numbers: Numbering) -> Section | None:
     if check is None or not check.data.get("episodes"):
         return None
     listed = check.data["episodes"]
-    entries = [(f"episode {one['episode']}", one["share"], f"{one['share']:.1%}") for one in listed]
-    chart = charts.shares(entries, "The most influential episodes", "share of the variance of the answer")
-    see = "If one bar is long, one episode decides. The numbers are the log's names of the episodes."
+    word, name = ("steps", "block") if check.data.get("blocks") else ("episode", "episode")
+    entries = [(f"{word} {one['episode']}", one["share"], f"{one['share']:.1%}") for one in listed]
+    chart = charts.shares(entries, f"The most influential {name}s", "share of the variance of the answer")
+    see = f"If one bar is long, one {name} decides. The numbers are the log's names of the episodes."
     rows = [[one["episode"], number(one["moves_the_value_by"], 3), f"{one['share']:.1%}"] for one in listed]
-    head = [("episode", False), ("moves the value by", True), ("share of variance", True)]
-    figure = numbers.figure(chart, "The most influential episodes", see, class_="")
+    head = [(name, False), ("moves the value by", True), ("share of variance", True)]
+    figure = numbers.figure(chart, f"The most influential {name}s", see, class_="")
     table = numbers.table("What they move the value by", head, rows)
     content = [element("p", signed(check.sentence)), element("div", figure, table, class_="pair")]
     return Section("influence", "Influence", "Which episodes matter", content)
@@ -365,6 +433,7 @@ def assumed(evaluation: Evaluation, numbers: Numbering) -> Section | None:
 
 SECTIONS: tuple[Callable[[Evaluation, Numbering], Section | None], ...] = (
     checks,
+    compared,
     estimators,
     calibration,
     episodes,

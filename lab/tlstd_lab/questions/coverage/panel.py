@@ -25,7 +25,7 @@ class About(NamedTuple):
     words: str
     holds: tuple[str, ...] = TARGETS
     rollouts: bool = False
-    """No closed form: it takes longer, and has fewer sizes."""
+    """No closed form: it takes longer, and large data sets are fewer."""
 
 
 PROBLEMS = {
@@ -44,11 +44,16 @@ PROBLEMS = {
 }
 SIZES = {"smoke": (20,), "quick": (50, 200), "paper": (50, 200, 2_000)}
 """Numbers of episodes."""
-MOST_BY_ROLLOUTS = 200
 RUNS = {"smoke": 1, "quick": 4, "paper": 10}
 SETS = {"smoke": 2, "quick": 25, "paper": 50}
 """Data sets of a run; of these bootstrapped:"""
 BOOTSTRAPPED = {"smoke": 1, "quick": 5, "paper": 10}
+LARGE = 2_000
+"""Episodes from which on a data set without closed form takes seconds. Of such cells there are fewer runs:"""
+LARGE_RUNS, LARGE_BOOTSTRAPPED = 3, 2
+"""The first of them bootstrap all their data sets, the others none."""
+LARGE_ROLLOUTS = 400_000
+"""Episodes behind the true value of one state, which has to be known better there."""
 
 
 class Cell(NamedTuple):
@@ -99,12 +104,7 @@ class Coverage(Panel):
 
     def cells(self, scale: Scale) -> list[tuple[str, int]]:
         """Return problem and number of episodes of each line."""
-        return [
-            (name, n)
-            for name, about in PROBLEMS.items()
-            for n in pick(SIZES, scale)
-            if not about.rollouts or n <= MOST_BY_ROLLOUTS
-        ]
+        return [(name, n) for name in PROBLEMS for n in pick(SIZES, scale)]
 
     def cell_runs(self, scale: Scale, problem: str, n_episodes: int) -> list[RunSpec]:
         """Return the runs of one line."""
@@ -115,21 +115,30 @@ class Coverage(Panel):
             "n_bootstrapped": pick(BOOTSTRAPPED, scale),
             "level": LEVEL,
         }
-        return specs("coverage", settings, seeds(pick(RUNS, scale)))
+        if not PROBLEMS[problem].rollouts or n_episodes < LARGE:
+            return specs("coverage", settings, seeds(pick(RUNS, scale)))
+        settings["rollouts"] = LARGE_ROLLOUTS
+        bootstrapped, others = settings | {"n_bootstrapped": settings["n_sets"]}, settings | {"n_bootstrapped": 0}
+        return [
+            *specs("coverage", bootstrapped, range(LARGE_BOOTSTRAPPED)),
+            *specs("coverage", others, range(LARGE_BOOTSTRAPPED, LARGE_RUNS)),
+        ]
 
     def runs(self, results: Results) -> list[RunSpec]:
-        """Return the runs of all lines, the small ones first."""
+        """Return the runs of all lines, the small ones first, and then by seeds."""
         wanted = [(n, spec) for name, n in self.cells(results.scale) for spec in self.cell_runs(results.scale, name, n)]
-        return [spec for _, spec in sorted(wanted, key=lambda pair: pair[0])]
+        return [spec for _, spec in sorted(wanted, key=lambda pair: (pair[0], pair[1].seed))]
 
     def measured(self, results: Results) -> dict[Cell, dict[str, Measured]]:
         """Return what was found in every cell, by kind."""
         found: dict[Cell, dict[str, Measured]] = {}
         for problem, n in self.cells(results.scale):
             runs = [results[spec].columns for spec in self.cell_runs(results.scale, problem, n)]
-            for i, (target, kind) in enumerate(zip(runs[0]["target"], runs[0]["kind"], strict=True)):
-                covered, sets = (int(sum(run[name][i] for run in runs)) for name in ("covered", "sets"))
-                width, degrees = (float(np.mean([run[name][i] for run in runs])) for name in ("width", "degrees"))
+            columns = {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
+            for target, kind in sorted(set(zip(columns["target"], columns["kind"], strict=True))):
+                here = (columns["target"] == target) & (columns["kind"] == kind)
+                covered, sets = (int(columns[name][here].sum()) for name in ("covered", "sets"))
+                width, degrees = (float(columns[name][here].mean()) for name in ("width", "degrees"))
                 cell = Cell(problem, TARGETS[int(target)], n)
                 found.setdefault(cell, {})[KINDS[int(kind)]] = Measured(covered, sets, width, degrees)
         return found

@@ -45,15 +45,18 @@ class Problem(NamedTuple):
     on_policy: bool = True
 
 
-def problem(name: str, seed: int) -> Problem:
-    """The problem of this name; random ones are drawn from the seed."""
+def problem(name: str, seed: int, rollouts: int = ROLLOUTS) -> Problem:
+    """The problem of this name; random ones are drawn from the seed.
+
+    ``rollouts``: episodes behind the true value of the single state, where it has no closed form.
+    """
     kind, _, variant = name.partition("-")
     if kind == "garnet":
         return _action_values(seed) if variant == "q" else _garnet(variant, seed)
     if kind == "pole":
-        return _pole(variant)
+        return _pole(variant, rollouts)
     if kind == "car":
-        return _car()
+        return _car(rollouts)
     return _of_process(random_walk(9, gamma=GAMMA) if kind == "walk" else boyan_chain(), 0.9)
 
 
@@ -101,44 +104,71 @@ def _of_stream(process: MarkovRewardProcess) -> Problem:
     return Problem(draw, 0.9, float(process.state_distribution() @ values), process.X[[one]], float(values[one]))
 
 
-def _action_values(seed: int) -> Problem:
-    """LSTDQ: one feature for each state and action, a policy that did not act, and no ratios."""
-    rng = np.random.default_rng([seed, 2, 0])
-    P = np.zeros((STATES, ACTIONS, STATES))
-    for s in range(STATES):
-        for a in range(ACTIONS):
-            P[s, a, rng.permutation(STATES)[:BRANCHING]] = rng.dirichlet(np.ones(BRANCHING))
-    rewards, target = rng.standard_normal((STATES, ACTIONS)), rng.dirichlet(np.ones(ACTIONS), STATES)
-    going_on = (1.0 - TERMINATION) * np.einsum("sa,sat->st", target, P)
-    values = np.linalg.solve(np.eye(STATES) - GAMMA * going_on, (target * rewards).sum(axis=1))
-    bounds = P.cumsum(axis=2)
+class Decisions:
+    """A Garnet with actions taken at random, and another policy that is asked for, with values in closed form."""
 
-    def start(n: int, rng: np.random.Generator) -> IntArray:
-        return rng.integers(0, STATES, n)
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng([seed, 2, 0])
+        self.P = np.zeros((STATES, ACTIONS, STATES))
+        for s in range(STATES):
+            for a in range(ACTIONS):
+                self.P[s, a, rng.permutation(STATES)[:BRANCHING]] = rng.dirichlet(np.ones(BRANCHING))
+        self.rewards = rng.standard_normal((STATES, ACTIONS))
+        self.target: FloatArray = rng.dirichlet(np.ones(ACTIONS), STATES)
+        self.acted = np.full((STATES, ACTIONS), 1.0 / ACTIONS)
 
-    def step(states: NDArray[Any], rng: np.random.Generator) -> After:
-        actions = rng.integers(0, ACTIONS, states.size)
-        after = (rng.random((states.size, 1)) > bounds[states, actions]).sum(axis=1)
-        noisy = rewards[states, actions] + NOISE * rng.standard_normal(states.size)
-        return After(actions, noisy, np.minimum(after, STATES - 1), rng.random(states.size) < TERMINATION)
+    def values(self, policy: FloatArray) -> FloatArray:
+        """(STATES,): of a policy (STATES, ACTIONS)."""
+        going_on = (1.0 - TERMINATION) * np.einsum("sa,sat->st", policy, self.P)
+        found: FloatArray = np.linalg.solve(np.eye(STATES) - GAMMA * going_on, (policy * self.rewards).sum(axis=1))
+        return found
 
-    def expected(states: IntArray) -> sp.csr_array:
-        """Σ_a π(a|s) φ(s, a)."""
+    def play(self, n_episodes: int, rng: np.random.Generator) -> Episodes:
+        """Episodes of random actions, from random states."""
+        bounds = self.P.cumsum(axis=2)
+
+        def start(n: int, rng: np.random.Generator) -> IntArray:
+            return rng.integers(0, STATES, n)
+
+        def step(states: NDArray[Any], rng: np.random.Generator) -> After:
+            actions = rng.integers(0, ACTIONS, states.size)
+            after = (rng.random((states.size, 1)) > bounds[states, actions]).sum(axis=1)
+            noisy = self.rewards[states, actions] + NOISE * rng.standard_normal(states.size)
+            return After(actions, noisy, np.minimum(after, STATES - 1), rng.random(states.size) < TERMINATION)
+
+        return play(start, step, n_episodes, 1_000, rng)
+
+    def expected(self, states: IntArray) -> sp.csr_array:
+        """Σ_a π(a|s) φ(s, a) of the policy asked for."""
         columns = ACTIONS * states[:, None] + np.arange(ACTIONS)
         pointers = np.arange(0, ACTIONS * states.size + 1, ACTIONS)
         shape = (states.size, ACTIONS * STATES)
-        return sp.csr_array((target[states].ravel(), columns.ravel(), pointers), shape=shape)
+        return sp.csr_array((self.target[states].ravel(), columns.ravel(), pointers), shape=shape)
 
-    def draw(n_episodes: int, rng: np.random.Generator) -> tuple[Transitions, Asked]:
-        found = play(start, step, n_episodes, 1_000, rng)
+    def of_actions(self, found: Episodes) -> tuple[Transitions, Asked]:
+        """Episodes for LSTDQ, one feature for each state and action, and their start states."""
         taken = ACTIONS * found.states + found.actions
         n = taken.size
         X = sp.csr_array((np.ones(n), taken, np.arange(n + 1)), shape=(n, ACTIONS * STATES))
-        steps = Transitions(X, found.rewards, expected(found.next_states), **_discounts(found, GAMMA))
-        return steps, Asked(expected(found.states[found.first]), found.first)
+        steps = Transitions(X, found.rewards, self.expected(found.next_states), **_discounts(found, GAMMA))
+        return steps, Asked(self.expected(found.states[found.first]), found.first)
 
-    one = STATES // 3
-    return Problem(draw, 0.0, float(values.mean()), expected(np.array([one])), float(values[one]), on_policy=False)
+    def of_states(self, found: Episodes) -> tuple[Transitions, Asked]:
+        """Episodes for the policy that acted, one feature for each state, and their start states."""
+        steps = _encoded(found, lambda states: np.eye(STATES)[states], GAMMA, None)
+        return steps, Asked(steps.X[found.first], found.first)
+
+
+def _action_values(seed: int) -> Problem:
+    """LSTDQ: one feature for each state and action, a policy that did not act, and no ratios."""
+    made, one = Decisions(seed), STATES // 3
+    values = made.values(made.target)
+
+    def draw(n_episodes: int, rng: np.random.Generator) -> tuple[Transitions, Asked]:
+        return made.of_actions(made.play(n_episodes, rng))
+
+    state = made.expected(np.array([one]))
+    return Problem(draw, 0.0, float(values.mean()), state, float(values[one]), on_policy=False)
 
 
 # --- rollouts -------------------------------------------------------------------------------------------------------
@@ -162,7 +192,7 @@ def _encoded(found: Episodes, encode: Callable[[Any], Any], gamma: float, rhos: 
 
 
 @cache
-def _car() -> Problem:
+def _car(rollouts: int) -> Problem:
     """Mountain Car with slips, 4 tilings of 8 × 8, episodes of at most 300 steps."""
     gamma, tiles = 0.99, TileCoder([-1.2, -0.07], [0.6, 0.07], tiles=8, tilings=4)
     one = np.array([[-0.5, 0.0]])
@@ -174,12 +204,12 @@ def _car() -> Problem:
 
     rng = np.random.default_rng(0)
     start = mean_return(episodes.car_starts, episodes.car_step, 10 * ROLLOUTS, gamma, rng)
-    value = mean_return(lambda n, _: np.tile(one, (n, 1)), episodes.car_step, ROLLOUTS, gamma, rng)
+    value = mean_return(lambda n, _: np.tile(one, (n, 1)), episodes.car_step, rollouts, gamma, rng)
     return Problem(draw, 0.9, start, tiles.encode_many(one), value)
 
 
 @cache
-def _pole(variant: str) -> Problem:
+def _pole(variant: str, rollouts: int) -> Problem:
     """CartPole, at most 100 steps, features of the pole's angle and speed; "off" and "coarse" with ratios.
 
     4 tilings of 6 × 6, but for "off": monomials up to degree 6. In the limit of many episodes LSTD's value of the start
@@ -207,5 +237,5 @@ def _pole(variant: str) -> Problem:
 
     rng = np.random.default_rng(0)
     start = mean_return(episodes.pole_starts, asked, 10 * ROLLOUTS, gamma, rng)
-    value = mean_return(lambda n, _: np.tile(one, (n, 1)), asked, ROLLOUTS, gamma, rng)
+    value = mean_return(lambda n, _: np.tile(one, (n, 1)), asked, rollouts, gamma, rng)
     return Problem(draw, 0.5 if ratios else 0.9, start, encode(one), value, on_policy=not ratios)

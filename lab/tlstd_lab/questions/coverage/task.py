@@ -10,7 +10,7 @@ from tlstd import KrylovLSTD
 from tlstd.evaluation import Asked, Interval, bootstrap_interval, influences, interval_of, mean_interval, returns
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, Transitions
-from tlstd_lab.questions.coverage.problems import Problem, problem
+from tlstd_lab.questions.coverage.problems import ROLLOUTS, Problem, problem
 
 KINDS = ("sandwich", "plug-in", "debiased", "returns", "bootstrap")
 """Kinds of intervals, by their numbers in the results."""
@@ -20,12 +20,14 @@ TARGETS = ("start states", "one state")
 def coverage(settings: dict[str, Any], seed: int) -> dict[str, FloatArray]:
     """Intervals of every kind, for the start states and for one state, of many data sets of one problem.
 
-    Settings: ``problem``, ``n_episodes``, ``n_sets``, ``n_bootstrapped`` (of the sets) and ``level``. One row for each
-    target and kind. Columns: ``target`` and ``kind``, numbers in ``TARGETS`` and ``KINDS``; ``sets``; ``covered``, how
-    many of their intervals have the true value inside; ``bias`` and ``spread``, mean and standard deviation of value
+    Settings: ``problem``, ``n_episodes``, ``n_sets``, ``n_bootstrapped`` (of the sets), ``level``, and ``rollouts``, if
+    not as usual, behind the true value of the single state. One row for each target and kind. Columns: ``target`` and
+    ``kind``, numbers in ``TARGETS`` and ``KINDS``; ``sets``; ``covered``, how many of their intervals have the true
+    value inside; ``bias`` and ``spread``, mean and standard deviation of value
     less truth; ``width``, the median half-width; ``degrees``, the median degrees of freedom.
     """
-    made, level = problem(settings["problem"], seed), settings["level"]
+    made = problem(settings["problem"], seed, settings.get("rollouts", ROLLOUTS))
+    level = settings["level"]
     found: dict[tuple[int, int], list[tuple[float, ...]]] = {}
     with one_thread():
         for number in range(settings["n_sets"]):

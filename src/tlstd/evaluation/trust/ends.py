@@ -35,6 +35,17 @@ def pieces(evidence: Evidence) -> tuple[float, str]:
     return n, "episodes"
 
 
+def counted(n: float, what: str) -> str:
+    """So many pieces, in words.
+
+    >>> counted(1.2, "horizons of 1/(1 - γ) steps"), counted(40.0, "episodes")
+    ('1 horizon of 1/(1 - γ) steps', '40 episodes')
+    """
+    first, *rest = what.split(" ")
+    shown = f"{n:,.0f}"
+    return " ".join([shown, first.removesuffix("s") if shown == "1" else first, *rest])
+
+
 def episodes(evidence: Evidence) -> Check:
     """Whether there are enough of them."""
     n, what = pieces(evidence)
@@ -50,7 +61,7 @@ def episodes(evidence: Evidence) -> Check:
         f"below {FEW}",
         "Standard errors over n independent pieces are themselves wrong by about 1/√(2n): by 24% with 10, and the "
         "usual advice for errors clustered by groups is at least 40 of them (Angrist & Pischke, 2009).",
-        f"The log has {n:,.0f} {what}{more}.",
+        f"The log has {counted(n, what)}{more}.",
         {},
     )
 

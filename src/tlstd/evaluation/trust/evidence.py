@@ -272,7 +272,7 @@ class Evidence:
             return influence_on(self.sample)
         values = self.sample.values
         own = ValueFunction(
-            self._refitted(self.sample),
+            self._refitted,
             values.features,
             self.gamma,
             kind=values.kind,
@@ -281,15 +281,17 @@ class Evidence:
         )
         return influence_on(replace(self.sample, values=own))
 
-    def value_of_sample(self, without: int | None = None) -> float:
-        """The answer from the sample, or from all of its episodes but one."""
-        part = self.sample if without is None else _without(self.sample, without)
+    def value_of_sample(self) -> float:
+        """The mean of the regularised values, from the sample."""
         X, offsets = self.sample.encode(self.starts)
-        return float(np.mean(self._refitted(part).predict(X) + offsets))
+        return float(np.mean(self._refitted.predict(X) + offsets))
 
-    def _refitted(self, part: Fitted) -> LinearEstimator:
-        model = KrylovLSTD(part.values.model.n_features, lambda_=part.lambda_, dimension=part.dimension)
-        model.update_many(part.pieces())
+    @cached_property
+    def _refitted(self) -> LinearEstimator:
+        """The answer's model, of the sample alone."""
+        sample = self.sample
+        model = KrylovLSTD(sample.values.model.n_features, lambda_=sample.lambda_, dimension=sample.dimension)
+        model.update_many(sample.pieces())
         return model
 
     def learned(self, log: Log) -> LinearEstimator:
@@ -304,13 +306,6 @@ class Evidence:
         states = seen.reshape(len(seen), -1).astype(np.float64)
         X: Matrix = encoded(self.features if features is None else features, states)
         return float(np.mean(model.predict(X)))
-
-
-def _without(fitted: Fitted, episode: int) -> Fitted:
-    kept = np.delete(np.arange(fitted.log.n_episodes), episode)
-    rows = fitted.log.rows_of(kept)
-    rhos = None if fitted.rhos is None else fitted.rhos[rows]
-    return replace(fitted, log=fitted.log.select(kept), target=_of_rows(fitted.target, rows), rhos=rhos)
 
 
 def _of_rows(target: Target | None, rows: IntArray) -> Target | None:

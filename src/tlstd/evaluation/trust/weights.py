@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import betaincc
 
-from tlstd.evaluation.trust.ends import ENOUGH, FEW, pieces
+from tlstd.evaluation.asked_of_log import learned_rows
+from tlstd.evaluation.trust.ends import ENOUGH, FEW, counted, pieces
 from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, SMALL, Evidence, clustered
 from tlstd.evaluation.trust.verdict import Check, graded, percent
 from tlstd.types import FloatArray
@@ -15,6 +17,8 @@ LARGE, DOMINANT = 0.25, 0.5
 """Shares of the variance of the answer that come from one episode."""
 TRIFLE = 1e-3
 """Of the mean absolute return: what moves the answer by less matters to nobody."""
+RARE = 0.01
+"""A chance: of ten blocks one has a quarter of the variance more often than not."""
 LISTED = 5
 """Episodes that are listed."""
 WRONG, VERY_WRONG = 0.05, 0.1
@@ -28,7 +32,9 @@ def effective(evidence: Evidence) -> Check:
     groups, worth = influence.groups.n_groups, influence.effective_groups
     worth = min(worth, n) if groups > n else worth / max(1, groups) * n  # with γ = 0 every step is a group
     state = graded(worth < ENOUGH, worth < FEW)
-    sentence = f"The {n:,.0f} {what} are worth {worth:,.0f} equally important ones"
+    here, ones = counted(n, what), "one" if f"{worth:.0f}" == "1" else "ones"
+    verb = "is" if here.startswith("1 ") else "are"
+    sentence = f"The {here} {verb} worth {worth:,.0f} equally important {ones}"
     if state != "green":
         sentence += (
             ": few steps are where the policy would be. Log a policy that is closer to it, or more of this one"
@@ -65,27 +71,28 @@ def influence(evidence: Evidence) -> Check:
     found = evidence.influence
     whole = not found.groups.n_blocks  # blocks of a stream are no repetitions: states of one may occur in no other
     names, moves = found.names or tuple(range(found.groups.n_groups)), found.contributions
+    names, answer, what = names if whole else _blocks(evidence), found.value, "the answer"
     by_returns = _returns_of_starts(evidence) if whole else None
-    if by_returns is not None and _largest_share(by_returns) > _largest_share(moves):
-        names, moves = tuple(evidence.log.ids), by_returns
+    if by_returns is not None and _largest_share(by_returns.moves) > _largest_share(moves):
+        names, moves = tuple(evidence.log.ids), by_returns.moves
+        answer, what = by_returns.mean, "the mean of start returns"
     share = _largest_share(moves)
     matters = moves.size > 1 and float(np.abs(moves).max()) > TRIFLE * evidence.size
-    state = graded(share > LARGE and matters, share > DOMINANT and matters and whole)
+    notable = matters and (whole or _chance(share, moves.size) < RARE)
+    state = graded(share > LARGE and notable, share > DOMINANT and matters and whole)
     order = np.argsort(-np.abs(moves), kind="stable")[:LISTED].tolist()
     total = max(float(moves @ moves), 1e-300)
     listed: list[dict[str, Any]] = [
         {"episode": str(names[g]), "moves_the_value_by": float(moves[g]), "share": float(moves[g] ** 2 / total)}
         for g in order
     ]
-    data: dict[str, Any] = {"episodes": listed, "standard_error": found.standard_error}
-    word = "episode" if whole else "block, of episode"
+    data: dict[str, Any] = {"episodes": listed, "blocks": not whole, "standard_error": found.standard_error}
+    word = "episode" if whole else "block of steps"
     sentence = f"The most influential {word} {names[order[0]]} has {percent(share)} of the answer's variance"
-    if state != "green" and whole:
-        top = evidence.log.ids.index(names[order[0]])
-        data |= {"with": evidence.value_of_sample(), "without": evidence.value_of_sample(top)}
-        sentence += f"; without it the answer is {data['without']:.4g} and not {data['with']:.4g}"
     if state != "green":
-        sentence += ". Look at that episode, and collect more: what happens once cannot be averaged"
+        data |= {"with": answer, "without": answer - float(moves[order[0]])}
+        sentence += f"; without it {what} is {data['without']:.4g} and not {data['with']:.4g}"
+        sentence += f". Look at that {word}, and collect more: what happens once cannot be averaged"
     elif share > LARGE and not matters:
         sentence += f", but moves the answer by {abs(moves[order[0]]):.2g} only, less than 0.1% of a usual return"
     return Check(
@@ -94,8 +101,8 @@ def influence(evidence: Evidence) -> Check:
         state,
         share,
         "share of the variance of the answer, or of the mean start return, that comes from one episode",
-        f"more than {percent(LARGE)}",
-        f"more than {percent(DOMINANT)}",
+        f"more than {percent(LARGE)}, of blocks of a stream also more than chance gives",
+        f"more than {percent(DOMINANT)}, not of blocks",
         "An average is near to normal, and an interval what it says, if no single term has much of the variance "
         "(Lindeberg's condition). From one half on one episode outweighs all others.",
         f"{sentence}.",
@@ -108,16 +115,45 @@ def _largest_share(moves: FloatArray) -> float:
     return float(squares.max(initial=0.0) / max(float(squares.sum()), 1e-300))
 
 
-def _returns_of_starts(evidence: Evidence) -> FloatArray | None:
-    """What each episode moves the mean return of the start states by; None where that is not what is asked."""
+def _chance(share: float, n: int) -> float:
+    """At most how likely the largest of n squared normal numbers has such a share of their sum, if all are alike.
+
+    Each share is distributed as Beta(1/2, (n - 1)/2).
+
+    >>> [round(_chance(share, 10), 3) for share in (0.3, 0.75)]
+    [0.811, 0.006]
+    """
+    return min(1.0, n * float(betaincc(0.5, (n - 1) / 2.0, min(share, 1.0)))) if n > 1 else 1.0
+
+
+def _blocks(evidence: Evidence) -> tuple[str, ...]:
+    """Blocks of long episodes by their places: the name of the episode, and steps counted from its first."""
+    log, rows = evidence.log, learned_rows(evidence.sample)
+    first = np.flatnonzero(evidence.influence.groups.cut)
+    last = rows[np.append(first[1:], rows.size) - 1]
+    episode = np.searchsorted(log.episodes, rows[first], side="right") - 1
+    begins = log.episodes[episode]
+    spans = zip(episode.tolist(), (rows[first] - begins).tolist(), (last - begins).tolist(), strict=True)
+    return tuple(f"{a:,} to {b:,} of episode {log.ids[e]}" for e, a, b in spans)
+
+
+class _Moves(NamedTuple):
+    """A mean, and what each episode moves it by."""
+
+    mean: float
+    moves: FloatArray
+
+
+def _returns_of_starts(evidence: Evidence) -> _Moves | None:
+    """The mean return of the start states, episode by episode; None where that is not what is asked."""
     rows, first = evidence.starts.rows, evidence.first_steps
     if not evidence.on_policy or rows is None or rows.size != evidence.log.n_episodes or first.size < 4:
         return None
     moves = np.zeros(evidence.log.n_episodes)
     episode = np.searchsorted(evidence.log.episodes, evidence.steps.rows[first], side="right") - 1
     returns = evidence.returns[first]
-    moves[episode] = (returns - returns.mean()) / first.size
-    return moves
+    moves[episode] = (returns - returns.mean()) / (first.size - 1)  # the mean with it, less that without it
+    return _Moves(float(returns.mean()), moves)
 
 
 def ratios(evidence: Evidence) -> Check:
