@@ -300,7 +300,7 @@ def traffic() -> None:
                     operator.matvec(V)
                 between = (sum(client.run(_sent).values()) - before) / 10
             rows.append([str(n_workers), f"{operator.n:,}", f"{8 * operator.n / 1e3:.0f}", f"{between / 1e3:.0f}"])
-            rows[-1].append(f"{(said.between_workers + said.round_bytes) / 1e3:.0f}")
+            rows[-1].append(f"{(said.between_workers + said.to_client) / 1e3:.0f}")
             print(rows[-1], flush=True)
     print(table(["workers", "features", "a vector, kB", "sent by workers in a round, kB", "predicted"], rows))
 
