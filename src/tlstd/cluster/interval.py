@@ -13,11 +13,15 @@ from tlstd.cluster.operator import ShardedOperator
 from tlstd.evaluation.influence import FOLDS, RIDGE, is_calm, is_steady
 from tlstd.evaluation.intervals import Interval, interval_about
 from tlstd.linalg.held_out import block_length, blocks_of
-from tlstd.linalg.krylov import Arnoldi
+from tlstd.linalg.krylov import Arnoldi, norm
 from tlstd.types import FloatArray, IntArray
 
 DIMENSIONS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 """Rounds after which it is seen whether the value still moves; there are no more than the last of these."""
+
+UNEXPLAINED = 0.01
+"""‖S(x - Aᵀh)‖ over ‖S x‖ below which h counts as solved. The value alone does not say so: with weights that solve
+A w = b it does not move at all, whatever h is."""
 
 Remember = Callable[[str, Callable[[], FloatArray]], FloatArray]
 """What was kept under a name, or what is computed now."""
@@ -59,6 +63,8 @@ class Settled(NamedTuple):
     n_rounds: int
     moved: float
     """Standard errors by which the value has moved at the last look."""
+    unexplained: float
+    """What is left of Aᵀh = x, as a share of x."""
     settled: bool
 
     @property
@@ -67,9 +73,9 @@ class Settled(NamedTuple):
         if self.settled:
             return ""
         return (
-            f"The interval's middle has not settled: it still moved by {self.moved:.2g} standard errors at the last "
-            f"look, and after {self.n_rounds:,} rounds no more were made. Features that are seen in a few steps only "
-            "make that so: take fewer or coarser ones."
+            f"The interval has not settled after {self.n_rounds:,} rounds, and no more were made: its middle still "
+            f"moved by {self.moved:.2g} standard errors at the last look, and its width may be off "
+            f"({self.unexplained:.0%} of the start states' features are not explained). Take fewer or coarser features."
         )
 
 
@@ -85,9 +91,10 @@ def sharded_interval(
 
     h is the sample's and a correction by the shards: from Aᵀ(h - h₀) = x - Aᵀh₀, in Krylov spaces of growing dimension
     (:class:`_Adjoint`), until the value moves by no more than ``SETTLED`` standard errors from one of ``DIMENSIONS`` to
-    the next, twice in a row, and the standard error has moved by no more than ``STEADY`` of itself since it was last
-    known. As on one machine the system has a ridge of 10⁻⁹ mean ‖x‖². Errors δ_t are those of the weights given, which
-    have seen all episodes: of more than a million steps that makes little difference.
+    the next, twice in a row, no more than ``UNEXPLAINED`` is left of the equation, and the standard error has moved by
+    no more than ``STEADY`` of itself since it was last known. As on one machine the system has a ridge of 10⁻⁹ mean
+    ‖x‖². Errors δ_t are those of the weights given, which have seen all episodes: of more than a million steps that
+    makes little difference.
 
     Parameters
     ----------
@@ -115,16 +122,17 @@ def sharded_interval(
     for dimension in DIMENSIONS:
         before, value = value, adjoint.value(residual, dimension)
         calm = calm + 1 if is_calm(before, value, error) else 0
-        if calm < 2 and not adjoint.finished and dimension < DIMENSIONS[-1]:
+        solved = adjoint.finished or (calm >= 2 and adjoint.unexplained <= UNEXPLAINED)
+        if not solved and dimension < DIMENSIONS[-1]:
             continue
         last, found = error, measured(adjoint.h)
         error = found.standard_error
-        settled = adjoint.finished or (calm >= 2 and is_calm(before, value, error) and is_steady(last, error))
+        settled = adjoint.finished or (solved and is_calm(before, value, error) and is_steady(last, error))
         if settled:
             break
     made = (found.standard_error, found.degrees, level, "sharded", found.n_groups, asked.name is not None)
     moved = abs(value - before) / error if error > 0.0 else 0.0
-    return Settled(interval_about(mean + value, *made), adjoint.n_rounds, moved, settled)
+    return Settled(interval_about(mean + value, *made), adjoint.n_rounds, moved, adjoint.unexplained, settled)
 
 
 class _Adjoint:
@@ -147,12 +155,18 @@ class _Adjoint:
         square = float((image * image).sum())
         share = float((image * wanted).sum()) / square if square > 0.0 else 0.0
         self._start = self.h = share * h0
+        self._length = norm(wanted[:, 0])
         self._arnoldi = Arnoldi(lambda V, columns: S * product(S * V), wanted - share * image)
 
     @property
     def finished(self) -> bool:
         """Whether the solution is exact but for rounding."""
         return self._arnoldi.paths[0].finished
+
+    @property
+    def unexplained(self) -> float:
+        """‖S(x - Aᵀh)‖ / ‖S x‖."""
+        return float(self._arnoldi.paths[0].residuals[-1]) / self._length if self._length else 0.0
 
     def value(self, residual: FloatArray, dimension: int) -> float:
         """hᵀ(b - A w) with h of this dimension, which :attr:`h` is then."""
