@@ -301,15 +301,26 @@ class OnDask:
 
     def _results(self, futures: Sequence[Any], places: set[str]) -> list[Any]:
         """Of tasks that wait for some workers; it is seen whether one of these is gone."""
+        done = False
+        while not done:
+            try:
+                with self.client.as_current():
+                    self._distributed.wait(futures, timeout=LOOK)
+                done = True
+            except TimeoutError:
+                self._check(places)
         gathering = self.client.gather(futures, asynchronous=True)
         waiting = asyncio.run_coroutine_threadsafe(gathering, self.client.loop.asyncio_loop)
         try:
             while not wait([waiting], timeout=LOOK).done:
-                if not places.issubset(self.client.nthreads()):
-                    raise _WorkerGone("a worker is gone")
+                self._check(places)
             return list(waiting.result())
         finally:
             waiting.cancel()
+
+    def _check(self, places: set[str]) -> None:
+        if not places.issubset(self.client.nthreads()):
+            raise _WorkerGone("a worker is gone")
 
     def _insisting(self, ask: Callable[[], T]) -> T:
         """Ask again where workers have died, and read shards anew where the scheduler gave them up for that."""
