@@ -40,7 +40,7 @@ from tlstd.cluster.shard import AskedStates, Shard, Trace
 from tlstd.domains.garnet import garnet_off_policy
 from tlstd.evaluation import Asked, Interval, influences, interval_of
 from tlstd.types import FloatArray
-from tlstd_lab.measurements.large_log import STEPS, write
+from tlstd_lab.measurements.large_log import STEPS, true_start_value, write
 from tlstd_lab.problems import problem
 from tlstd_lab.questions.coverage.problems import problem as problem_of_coverage
 from tlstd_lab.tables import table
@@ -234,7 +234,9 @@ def memory(n_steps: int = 4_000_000, n_files: int = 20) -> None:
             "a tenth of the files": (names[::10], {}),
         }
         for case, (chosen, options) in cases.items():
-            seconds, most, answer = _in_process_of_its_own(partial(timed, chosen, 0, **options))
+            seconds, most, answer = _in_process_of_its_own(
+                partial(timed, chosen, 0, estimators=("KrylovLSTD",), **options)
+            )
             rounds = seconds["rounds"] + seconds["interval"]
             rows.append([case, f"{sum(seconds.values()):.0f}", f"{seconds['encoding']:.1f}", f"{rounds:.1f}"])
             rows[-1] += [f"{most / 1e9:.2f}", answer]
@@ -405,11 +407,11 @@ def tasks(n_shards: int = 1_000, n_workers: int = 2) -> None:
 # --- large ----------------------------------------------------------------------------------------------------------
 
 
-def large(folder: Path, n_steps: int = 100_000_000, n_files: int = 100) -> None:
-    """Ten active ones of a million hashed features, two workers, samples on a disk."""
+def large(folder: Path, n_files: int = 100) -> None:
+    """A million steps in each file, ten active ones of a million hashed features, two workers, samples on a disk."""
     if not list(folder.glob("*.parquet")):
         folder.mkdir(parents=True, exist_ok=True)
-        write(folder, n_steps, n_files)
+        write(folder, 1_000_000 * n_files, n_files)
     tiles = TileCoder([-6.0] * 4, [6.0] * 4, tiles=24, tilings=9, hash_size=1_000_000, bias=True)
     stages, done, most = Stages(), threading.Event(), [0.0, 0.0]
     last = [0.0]
@@ -423,12 +425,13 @@ def large(folder: Path, n_steps: int = 100_000_000, n_files: int = 100) -> None:
     with local_workers(2) as client:
         pids = [os.getpid(), *client.run(os.getpid).values()]
         threading.Thread(target=_watch, args=(pids, done, most), daemon=True).start()
-        pattern = str(folder / "*.parquet")
+        names = [str(path) for path in sorted(folder.glob("*.parquet"))[:n_files]]
         spill = folder / "spill"
-        found = evaluate_files(pattern, gamma=0.99, client=client, features=tiles, spill=spill, report=report)
+        found = evaluate_files(names, gamma=0.99, client=client, features=tiles, spill=spill, report=report)
         seconds = stages.seconds()
         done.set()
     print(found.table, found.rows[0].interval, *found.notes, sep="\n")
+    print(f"true value: {true_start_value(0.99):.4f}")
     print(f"{found.model.model.sparse_weights.indices.size:,} features seen")
     print(f"at most {most[0] / 1e9:.1f} GB in the client and two workers ({most[1] / 1e9:.1f} with pages of files)")
     print(table([*seconds, "all"], [[f"{each:.0f}" for each in [*seconds.values(), sum(seconds.values())]]]))
@@ -449,7 +452,7 @@ def main(words: list[str]) -> None:
     if not words:
         times()
     elif words[0] == "large":
-        large(Path(words[1]))
+        large(Path(words[1]), *map(int, words[2:]))
     else:
         COMMANDS[words[0]](*map(int, words[1:]))
 
