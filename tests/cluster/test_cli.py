@@ -25,7 +25,8 @@ def test_plan(tmp_path: Path) -> None:
     assert abs(found.n_steps - LOG.height) < 0.1 * LOG.height
     assert found.worker_bytes > found.n_steps / 2 * found.bytes_per_step
     assert found.round_bytes == 8 * found.n_features
-    assert found.between_workers == 2 * found.round_bytes  # 0, 0, 1, 1: the vector to the second, and one sum back
+    assert found.between_workers == found.round_bytes  # 0, 0, 1, 1: the vector to the second
+    assert found.to_client == 2 * found.round_bytes  # the sum of each
     assert "10 rounds" in str(found)
     with pytest.raises(InvalidInputError, match="no files"):
         plan([], gamma=0.9)

@@ -41,8 +41,8 @@ def test_bits_of_one_process(client: Any) -> None:
     assert (weights == here[1]).all()
 
 
-def test_killed_worker(client: Any) -> None:
-    """Its shards are read again: the same bits, and the computation goes on."""
+def test_killed_worker(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shards are read again: the same bits, and the computation goes on; who comes in its place gets some."""
     loads = [partial(load, i) for i in range(len(PARTS))]
     operator = ShardedOperator(OnDask(client, loads))
     expected = operator.b()
@@ -53,6 +53,11 @@ def test_killed_worker(client: Any) -> None:
     V = np.ones((operator.n, 2))
     here = ShardedOperator(InProcess([made() for made in loads]))
     assert (operator.matvec(V) == here.matvec(V)).all()
+    client.wait_for_workers(2)
+    monkeypatch.setattr("tlstd.cluster.crews.SPREAD", 0.0)
+    assert (operator.rmatvec(V) == here.rmatvec(V)).all()
+    held = [sum("shard" in key for key in keys) for keys in client.has_what().values()]
+    assert sorted(held) == [3, 4]
 
 
 def kill_when_solving(client: Any, said: list[str], text: str, share: float) -> None:

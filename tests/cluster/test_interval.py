@@ -102,7 +102,7 @@ def test_as_with_all_samples_in_one_model(n_shards: int) -> None:
     _, weights = operator.solve(N)
     asked = AskedMean(None, x[operator.ids], 0.0, 1)
     guess = Guess(model.seen_ids, 0.5 * whole.adjoint, 0.0)
-    found = sharded_interval(operator, weights, asked, guess, 0.95, lambda name, compute: compute())
+    found = sharded_interval(operator, weights, asked, guess, 0.95, lambda name, compute: compute()).interval
     assert found.value == pytest.approx(expected.value, rel=1e-6)
     assert found.standard_error == pytest.approx(expected.standard_error, rel=1e-4)
     assert found.n_groups == expected.n_groups
@@ -166,3 +166,48 @@ def test_large_stream(tmp_path: Path) -> None:
     assert abs(interval.value - whole.value) < 0.5 * whole.standard_error
     assert interval.half_width == pytest.approx(whole.half_width, rel=0.3)
     assert any("the first 400 of them" in note for note in found.notes)
+
+
+def rarely_seen(rng: np.random.Generator, n_steps: int = 4_000, n: int = 300) -> Transitions:
+    """Episodes of ten steps with five of n features each, of which the last are seen a hundred times as rarely."""
+    chances = 1.0 / np.arange(1.0, n + 1.0)
+    chosen = rng.choice(n, size=(n_steps + 1, 5), p=chances / chances.sum())
+    X = sp.csr_array((np.ones(chosen.size), (np.repeat(np.arange(n_steps + 1), 5), chosen.ravel())))
+    first, last = np.arange(n_steps) % 10 == 0, np.arange(n_steps) % 10 == 9
+    rewards = X[:-1] @ rng.standard_normal(n) + rng.standard_normal(n_steps)
+    discounts = np.where(last, 0.0, 0.95)
+    traces = np.where(first, 0.0, 0.95)
+    return Transitions(X[:-1], rewards, X[1:], discounts=discounts, trace_discounts=traces)
+
+
+@pytest.mark.parametrize("error", [1e-3, 10.0])
+def test_as_if_solved_exactly(error: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Value and width are those of the dense solution after a few rounds, whatever standard error was guessed."""
+    steps = rarely_seen(np.random.default_rng(0))
+    operator = ShardedOperator(InProcess([Shard.of([part], 300, LAMBDA) for part in cut(steps, 5)]))
+    _, weights = operator.solve(4)
+    A, b = operator.matvec(np.eye(operator.n)), operator.b()[:, 0]
+    x = np.asarray(steps.X[::10].mean(axis=0)).ravel()[operator.ids]
+    h = np.linalg.solve(A.T, x)
+    asked = AskedMean(None, x, 0.0, 400)
+    parts = operator.crew.each("group_sums", None, np.column_stack([h, weights[:, 0]]), 0.0, 400, ())
+    exact = spread(parts, len(steps), 0)
+    guess = Guess(np.arange(3), np.full(3, 100.0), error)  # far off: it has to do no harm
+    rounds: list[str] = []
+
+    def counted(name: str, compute: Any) -> FloatArray:
+        rounds.append(name)
+        return np.asarray(compute())
+
+    found = sharded_interval(operator, weights, asked, guess, 0.95, counted)
+    assert found.settled
+    assert not found.note
+    assert found.n_rounds == len(rounds) - 1 <= 25  # with all scales 1: 33 and 86
+    assert abs(found.interval.value - h @ b) < 0.1 * exact.standard_error
+    assert found.interval.standard_error == pytest.approx(exact.standard_error, rel=0.05)
+    assert abs(x @ weights[:, 0] - h @ b) > exact.standard_error  # what there was to be corrected
+    monkeypatch.setattr("tlstd.cluster.interval.DIMENSIONS", (1, 2))
+    operator.shift = None
+    stopped = sharded_interval(operator, weights, asked, guess, 0.95, counted)
+    assert not stopped.settled
+    assert "after 3 rounds" in stopped.note

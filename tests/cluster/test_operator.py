@@ -10,9 +10,10 @@ import pytest
 from tests.cluster.parts import WHOLE, cut
 from tests.test_merging import restarted, steps
 from tlstd import KrylovLSTD, TileCoder, Transitions
-from tlstd.cluster.crews import InProcess, pairwise_sum
+from tlstd.cluster.crews import InProcess
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.shard import Shard
+from tlstd.cluster.tree_sums import joined, pairwise_sum, tree_sums
 from tlstd.domains.energy_programme import never_store
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.garnet import garnet_off_policy
@@ -106,9 +107,20 @@ def test_order_of_sums() -> None:
             parts = [f"({''.join(pair)})" if len(pair) > 1 else pair[0] for pair in pairs]
         return parts[0]
 
+    def add(a: str, b: str) -> str:
+        return f"({a}{b})"
+
+    rng = np.random.default_rng(0)
     for n in range(1, 40):
         parts = [chr(97 + i % 26) for i in range(n)]
-        assert pairwise_sum(parts, lambda a, b: f"({a}{b})") == by_levels(parts)
+        assert pairwise_sum(parts, n, add) == by_levels(parts)
+        workers = rng.integers(4, size=n)  # whichever has which, and whoever joins their sums
+        sums = [
+            tree_sums((((0, i), parts[i]) for i in rng.permutation(np.flatnonzero(workers == w)).tolist()), n, add)
+            for w in range(4)
+        ]
+        (total,) = joined(n, add, [joined(n, add, sums[2:]), *sums[:2]]).values()
+        assert total == by_levels(parts)
 
 
 def _pairs(parts: list[str]) -> Iterator[list[str]]:

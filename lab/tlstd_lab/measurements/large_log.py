@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.polynomial.hermite_e import hermegauss
+from scipy.interpolate import CubicSpline
 
 from tlstd_lab.tables import table
 
@@ -86,6 +88,33 @@ def write(folder: Path, n_steps: int, n_files: int = FILES) -> None:
             frames.append(frame.head(wanted))
             wanted -= frames[-1].height
         pl.concat(frames).write_parquet(folder / f"steps-{number:0{len(str(n_files - 1))}}.parquet")
+
+
+def true_start_value(gamma: float, n_steps: int = 1_500) -> float:
+    """The mean value of the start states under the policy that acted, by quadrature.
+
+    Half of the steps have action 1 and half a positive product, by symmetry. The second number is Gaussian given the
+    path of the first, s: E cos = Re E exp(i 0.1 Σ 0.97^(t-1-k) s_k) times a Gaussian factor. That expectation is G_t of
+    the first s, with G_0 = 1 and G_{t+1}(s) = exp(i 0.1 0.97ᵗ s) E[G_t(s') | s].
+    """
+    grid = np.linspace(-6.0, 6.0, 301)
+    nodes, weights = hermegauss(40)
+    weights = weights / weights.sum()
+    spline = CubicSpline(grid, np.eye(grid.size))
+    up = 1.0 / (1.0 + np.exp(-grid))
+    after = np.zeros((grid.size, grid.size))  # E[G(s') | s] from G on the grid
+    for push, chance in ((0.1, up), (-0.1, 1.0 - up)):
+        reached = np.clip(0.97 * grid[:, None] + push + 0.2 * nodes, -6.0, 6.0)
+        after += chance[:, None] * np.einsum("sk...,k->s...", spline(reached), weights)
+    first = weights @ spline(np.clip(nodes, -6.0, 6.0))
+    G, total = np.ones(grid.size, dtype=np.complex128), 0.0
+    for t in range(n_steps):
+        squared = 0.97 ** (2 * t)
+        variance = squared + 0.04 * (1.0 - squared) / (1.0 - 0.97**2)
+        cosine = float((first @ G).real) * np.exp(-variance / 2.0)
+        total += (gamma * (1.0 - TERMINATION)) ** t * (cosine + 0.05 + 0.25)
+        G = np.exp(0.1j * 0.97**t * grid) * (after @ G)
+    return total
 
 
 def measure(command: list[str], folder: Path) -> tuple[float, float, float, str]:

@@ -5,6 +5,8 @@ uv run python -m tlstd_lab.measurements.workers equality   # the same numbers fr
 uv run python -m tlstd_lab.measurements.workers kills      # a worker killed every ten seconds for ten minutes
 uv run python -m tlstd_lab.measurements.workers memory     # samples in memory and on a disk; fewer files
 uv run python -m tlstd_lab.measurements.workers traffic    # bytes of a round, measured and predicted
+uv run python -m tlstd_lab.measurements.workers tasks      # what a task costs the scheduler
+uv run python -m tlstd_lab.measurements.workers coverage   # of the interval from shards
 uv run python -m tlstd_lab.measurements.workers large FOLDER   # 10⁸ steps, 10⁶ hashed features; 5 GB of files there
 """
 
@@ -19,23 +21,28 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from tlstd import KrylovLSTD, TileCoder, Transitions
+from tlstd import KrylovLSTD, TileCoder, Transitions, random_walk
 from tlstd.cluster.clients import local_workers
 from tlstd.cluster.crews import Crew, InProcess, OnDask
 from tlstd.cluster.evaluate import evaluate_files
+from tlstd.cluster.interval import AskedMean, Guess, sharded_interval
 from tlstd.cluster.operator import ShardedOperator
-from tlstd.cluster.shard import Shard
+from tlstd.cluster.shard import AskedStates, Shard, Trace
 from tlstd.domains.garnet import garnet_off_policy
+from tlstd.evaluation import Asked, Interval, influences, interval_of
 from tlstd.types import FloatArray
-from tlstd_lab.measurements.large_log import STEPS, write
+from tlstd_lab.measurements.large_log import STEPS, true_start_value, write
 from tlstd_lab.problems import problem
+from tlstd_lab.questions.coverage.problems import problem as problem_of_coverage
 from tlstd_lab.tables import table
 
 STAGES = {
@@ -227,7 +234,9 @@ def memory(n_steps: int = 4_000_000, n_files: int = 20) -> None:
             "a tenth of the files": (names[::10], {}),
         }
         for case, (chosen, options) in cases.items():
-            seconds, most, answer = _in_process_of_its_own(partial(timed, chosen, 0, **options))
+            seconds, most, answer = _in_process_of_its_own(
+                partial(timed, chosen, 0, estimators=("KrylovLSTD",), **options)
+            )
             rounds = seconds["rounds"] + seconds["interval"]
             rows.append([case, f"{sum(seconds.values()):.0f}", f"{seconds['encoding']:.1f}", f"{rounds:.1f}"])
             rows[-1] += [f"{most / 1e9:.2f}", answer]
@@ -300,7 +309,7 @@ def traffic() -> None:
                     operator.matvec(V)
                 between = (sum(client.run(_sent).values()) - before) / 10
             rows.append([str(n_workers), f"{operator.n:,}", f"{8 * operator.n / 1e3:.0f}", f"{between / 1e3:.0f}"])
-            rows[-1].append(f"{(said.between_workers + said.round_bytes) / 1e3:.0f}")
+            rows[-1].append(f"{(said.between_workers + said.to_client) / 1e3:.0f}")
             print(rows[-1], flush=True)
     print(table(["workers", "features", "a vector, kB", "sent by workers in a round, kB", "predicted"], rows))
 
@@ -321,14 +330,88 @@ def _sent(dask_worker: Any) -> int:
     return int(dask_worker.transfer_outgoing_bytes_total)
 
 
+# --- intervals ------------------------------------------------------------------------------------------------------
+
+
+def coverage(n_sets: int = 200, n_episodes: int = 200, n_shards: int = 7) -> None:
+    """How often the 95% interval of shards has the true mean value of the start states inside; one machine beside it.
+
+    Without a sample's h to begin with, and with weights that are not regularised.
+    """
+    rows = []
+    for name in ("walk", "garnet", "garnet-off"):
+        made, found = problem_of_coverage(name, 0), []
+        for number in range(n_sets):
+            steps, starts = made.draw(n_episodes, np.random.default_rng([0, 0, number]))
+            model = KrylovLSTD(steps.n_features, lambda_=made.lambda_, dimension=1)
+            model.update_many(steps)
+            (influence,) = influences(model, [starts])
+            sharded, n_rounds = _sharded(steps, starts, made.lambda_, n_shards)
+            intervals = (sharded, interval_of(influence.plug_in()), interval_of(influence))
+            found += [
+                (made.start in each, each.standard_error, abs(each.value - sharded.value), n_rounds)
+                for each in intervals
+            ]
+        inside, errors, away, rounds = np.array(found, dtype=np.float64).reshape(n_sets, 3, 4).transpose(2, 1, 0)
+        rows.append([name, *(f"{share:.3f}" for share in inside.mean(axis=1)), f"{(away / errors[0]).max():.1g}"])
+        rows[-1] += [f"{np.abs(errors[1] / errors[0] - 1).max():.1g}", f"{rounds.max():.0f}"]
+        print(rows[-1], flush=True)
+    heads = ["", "shards", "plug-in", "default", "middles apart, standard errors", "standard errors apart", "rounds"]
+    print(table(heads, rows))
+
+
+def _sharded(steps: Transitions, starts: Asked, lambda_: float, n_shards: int) -> tuple[Interval, int]:
+    """The interval of the mean over start states, all from shards, and its rounds."""
+    assert starts.drawn is not None
+    ends, shards = np.linspace(0, len(steps), n_shards + 1).astype(int), []
+    for a, b in pairwise(ends):
+        shard = Shard.of([steps[a:b]], steps.n_features, lambda_)
+        own = np.flatnonzero((starts.drawn >= a) & (starts.drawn < b))
+        X = sp.csr_array(starts.X)[own][:, shard.ids]
+        asked = AskedStates(X, starts.drawn[own] - a, np.zeros(own.size), False)
+        shards.append(replace(shard, asked={"start states": asked}))
+    operator = ShardedOperator(InProcess(shards))
+    _, weights = operator.solve(operator.n)
+    sums = operator.crew.total("asked_sum", "start states", operator.n)[: operator.n, 0]
+    mean = AskedMean("start states", sums / starts.drawn.size, 0.0, starts.drawn.size)
+    nothing = Guess(np.zeros(0, dtype=np.int64), np.zeros(0), float("inf"))
+    found = sharded_interval(operator, weights, mean, nothing, 0.95, lambda name, compute: compute())
+    return found.interval, found.n_rounds
+
+
+def tasks(n_shards: int = 1_000, n_workers: int = 2) -> None:
+    """What a shard costs the client and the scheduler, which are one process here, beside what workers do."""
+    steps = random_walk(9, gamma=0.9).sample(20, np.random.default_rng(0))
+    began: list[tuple[str, float, float]] = []
+
+    def now(what: str) -> None:
+        began.append((what, time.perf_counter(), time.process_time()))
+
+    with local_workers(n_workers) as client:
+        client.gather(client.map(_warm, range(n_workers), pure=False))
+        now("reading (one task a shard)")
+        crew = OnDask(client, [partial(_shard, steps, 0.5)] * n_shards)
+        now("changing (one task a shard)")
+        crew.change("after", [(Trace(),)] * n_shards, lambda done: None)
+        now("numbering (one task a shard, and three questions)")
+        operator = ShardedOperator(crew)
+        now("ten rounds (one task a worker)")
+        for _ in range(10):
+            operator.matvec(np.ones((operator.n, 1)))
+        now("")
+    per = 1e3 / n_shards
+    rows = [[a[0], f"{per * (b[1] - a[1]):.2f}", f"{per * (b[2] - a[2]):.2f}"] for a, b in pairwise(began)]
+    print(table([f"{n_shards:,} shards, {n_workers} workers", "ms a shard", "CPU ms a shard"], rows))
+
+
 # --- large ----------------------------------------------------------------------------------------------------------
 
 
-def large(folder: Path, n_steps: int = 100_000_000, n_files: int = 100) -> None:
-    """Ten active ones of a million hashed features, two workers, samples on a disk."""
+def large(folder: Path, n_files: int = 100) -> None:
+    """A million steps in each file, ten active ones of a million hashed features, two workers, samples on a disk."""
     if not list(folder.glob("*.parquet")):
         folder.mkdir(parents=True, exist_ok=True)
-        write(folder, n_steps, n_files)
+        write(folder, 1_000_000 * n_files, n_files)
     tiles = TileCoder([-6.0] * 4, [6.0] * 4, tiles=24, tilings=9, hash_size=1_000_000, bias=True)
     stages, done, most = Stages(), threading.Event(), [0.0, 0.0]
     last = [0.0]
@@ -342,18 +425,26 @@ def large(folder: Path, n_steps: int = 100_000_000, n_files: int = 100) -> None:
     with local_workers(2) as client:
         pids = [os.getpid(), *client.run(os.getpid).values()]
         threading.Thread(target=_watch, args=(pids, done, most), daemon=True).start()
-        pattern = str(folder / "*.parquet")
+        names = [str(path) for path in sorted(folder.glob("*.parquet"))[:n_files]]
         spill = folder / "spill"
-        found = evaluate_files(pattern, gamma=0.99, client=client, features=tiles, spill=spill, report=report)
+        found = evaluate_files(names, gamma=0.99, client=client, features=tiles, spill=spill, report=report)
         seconds = stages.seconds()
         done.set()
     print(found.table, found.rows[0].interval, *found.notes, sep="\n")
+    print(f"true value: {true_start_value(0.99):.4f}")
     print(f"{found.model.model.sparse_weights.indices.size:,} features seen")
     print(f"at most {most[0] / 1e9:.1f} GB in the client and two workers ({most[1] / 1e9:.1f} with pages of files)")
     print(table([*seconds, "all"], [[f"{each:.0f}" for each in [*seconds.values(), sum(seconds.values())]]]))
 
 
-COMMANDS = {"equality": equality, "kills": kills, "memory": memory, "traffic": traffic}
+COMMANDS = {
+    "equality": equality,
+    "kills": kills,
+    "memory": memory,
+    "traffic": traffic,
+    "coverage": coverage,
+    "tasks": tasks,
+}
 
 
 def main(words: list[str]) -> None:
@@ -361,7 +452,7 @@ def main(words: list[str]) -> None:
     if not words:
         times()
     elif words[0] == "large":
-        large(Path(words[1]))
+        large(Path(words[1]), *map(int, words[2:]))
     else:
         COMMANDS[words[0]](*map(int, words[1:]))
 

@@ -9,15 +9,20 @@ each shard is, and however many workers there are.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import wait
+from functools import partial
 from importlib import import_module
 from time import perf_counter, sleep
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from tlstd.cluster.tree_sums import Node, joined, pairwise_sum, tree_sums
 from tlstd.errors import ClusterError
 from tlstd.extras import needs
 from tlstd.types import FloatArray, IntArray
@@ -32,6 +37,12 @@ Progress = Callable[[int], None]
 
 POLL = 0.02
 """Seconds between two looks at shards that are being made."""
+LOOK = 0.5
+"""Seconds between two looks at the workers, while something is waited for."""
+SPREAD = 10.0
+"""Seconds after which workers that have no shards get some."""
+AT_ONCE = 8
+"""Results of so many workers come to the client; those of more are first joined by workers, so many at a time."""
 MOST_LOSSES = 100
 """How often in a row a step may fail because workers died before the computation is given up."""
 
@@ -69,24 +80,6 @@ class Crew(Protocol):
     def map(self, function: Callable[..., T], common: tuple[Any, ...], values: Sequence[Any]) -> list[T]:
         """``function(*common, value)`` of each value, which has nothing to do with the shards."""
         ...
-
-
-def pairwise_sum(parts: Iterable[T], add: Callable[[T, T], T]) -> T:
-    """The sum of one part or more, pairwise along their order, holding few of them at a time.
-
-    >>> pairwise_sum("abcde", lambda a, b: f"({a}{b})")
-    '(((ab)(cd))e)'
-    """
-    waiting: list[tuple[int, T]] = []  # sums of 2^k parts, the longest first
-    for part in parts:
-        size = 1
-        while waiting and waiting[-1][0] == size:
-            part, size = add(waiting.pop()[1], part), 2 * size
-        waiting.append((size, part))
-    total = waiting.pop()[1]
-    while waiting:
-        total = add(waiting.pop()[1], total)
-    return total
 
 
 class InProcess:
@@ -127,11 +120,11 @@ class InProcess:
     def total(self, method: str, *arguments: Any) -> FloatArray:
         """Pairwise."""
         parts: Iterable[FloatArray] = (_call(shard, method, *arguments) for shard in self.shards)
-        return pairwise_sum(parts, _add)
+        return pairwise_sum(parts, len(self), _add)
 
     def union(self, method: str) -> IntArray:
         """Pairwise."""
-        return np.unique(pairwise_sum((_call(shard, method) for shard in self.shards), np.union1d))
+        return np.unique(pairwise_sum((_call(shard, method) for shard in self.shards), len(self), np.union1d))
 
     def map(self, function: Callable[..., T], common: tuple[Any, ...], values: Sequence[Any]) -> list[T]:
         """One after the other."""
@@ -141,8 +134,9 @@ class InProcess:
 class OnDask:
     """Shards in the memory of the workers of a Dask cluster, which read them themselves.
 
-    A worker that dies takes its shards with it, and they are read again, elsewhere; nothing else is lost. Arguments and
-    results travel, shards do not.
+    Each shard has a place, the worker that reads and keeps it, and a call is one task for each worker, about all shards
+    that it has. Arguments, and sums of a worker's shards, travel; shards do not. A worker that dies takes its shards
+    with it, and they are read again by others; nothing else is lost. A worker that comes later gets some of them.
 
     Parameters
     ----------
@@ -160,45 +154,45 @@ class OnDask:
         self._token = secrets.token_hex(4)  # keys of another computation are not this one's
         self._round = 0
         self._made: list[list[tuple[Any, ...]]] = [[(_load, load)] for load in loads]
-        places = self._neighbours(len(loads))
-        self._shards = [self._submit_shard(i, place) for i, place in enumerate(places)]
-        self._wait_for_all(set(places), progress)
+        workers, n = self._workers(), len(loads)
+        # neighbours have the same place: few sums are then left to be taken elsewhere
+        self._places = [workers[i * len(workers) // n] for i in range(n)]
+        self._shards = [self._submit_shard(i, {}) for i in range(n)]
+        self._spread = perf_counter()
+        self._settle(progress)
 
     def __len__(self) -> int:
         return len(self._shards)
 
     def change(self, method: str, arguments: Sequence[tuple[Any, ...]], progress: Progress | None = None) -> None:
         """Replace every shard, where it is."""
+        self._settle()
         sent: dict[int, Any] = {}
         for i, own in enumerate(arguments):
             self._made[i].append((_call, method, *own))
             given = [self._given(argument, sent) for argument in own]
-            self._shards[i] = self._submit(f"shard-{i}", _call, self._shards[i], method, *given)
+            self._shards[i] = self._submit(f"shard-{i}", _call, self._shards[i], method, *given, place=self._places[i])
         if progress is not None:
-            self._wait_for_all(set(), progress)
+            self._settle(progress)
 
     def keep(self, kept: Sequence[int]) -> None:
         """Forget all others, and let their workers do so."""
         self._made, self._shards = [self._made[i] for i in kept], [self._shards[i] for i in kept]
+        self._places = [self._places[i] for i in kept]
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
         """At once."""
-
-        def ask() -> list[Any]:
-            given = [self._given(argument, {}) for argument in arguments]
-            futures = [self._submit(method, _call, shard, method, *given) for shard in self._shards]
-            return list(self.client.gather(futures))
-
-        return self._insisting(ask)
+        found = {i: part for parts in self._asked(_each, method, arguments) for i, part in parts}
+        return [found[i] for i in range(len(self))]
 
     def total(self, method: str, *arguments: Any) -> FloatArray:
-        """Pairwise, where the parts are."""
+        """Pairwise, of a worker's shards where they are."""
         # a copy: what arrives may lie at an odd address, and NumPy adds up in another order there
-        return np.array(self._combined(_add, method, *arguments))
+        return np.array(self._combined(_add, method, arguments))
 
     def union(self, method: str) -> IntArray:
-        """Pairwise, where the parts are."""
-        return np.unique(self._combined(np.union1d, method))
+        """Pairwise, of a worker's shards where they are."""
+        return np.unique(self._combined(np.union1d, method, ()))
 
     def map(self, function: Callable[..., T], common: tuple[Any, ...], values: Sequence[Any]) -> list[T]:
         """At once."""
@@ -209,29 +203,162 @@ class OnDask:
 
         return self._insisting(ask)
 
-    def _combined(self, how: Callable[[Any, Any], Any], method: str, *arguments: Any) -> Any:
-        def ask() -> Any:
+    def _combined(self, add: Callable[[Any, Any], Any], method: str, arguments: tuple[Any, ...]) -> Any:
+        n = len(self)
+        parts = self._asked(partial(_sums, n, add), method, arguments, partial(joined, n, add))
+        (total,) = joined(n, add, parts).values()
+        return total
+
+    def _asked(
+        self,
+        function: Callable[..., T],
+        method: str,
+        arguments: tuple[Any, ...],
+        join: Callable[[list[T]], T] | None = None,
+    ) -> list[T]:
+        """What a function of each worker's shards returns; joined by workers, if there are more than a few."""
+
+        def ask() -> list[T]:
+            groups = self._groups()
             given = [self._given(argument, {}) for argument in arguments]
-            parts = (self._submit(method, _call, shard, method, *given) for shard in self._shards)
-            return pairwise_sum(parts, lambda a, b: self._submit("sum", how, a, b)).result()
+            futures = [
+                self._submit(method, function, own, [self._shards[i] for i in own], method, given, place=place)
+                for place, own in groups.items()
+            ]
+            while join is not None and len(futures) > AT_ONCE:
+                several = [futures[i : i + AT_ONCE] for i in range(0, len(futures), AT_ONCE)]
+                futures = [self._submit("sum", join, some) for some in several]
+            return self._results(futures, set(groups))
 
         return self._insisting(ask)
 
-    # --- futures ----------------------------------------------------------------------------------------------------
-
-    def _neighbours(self, n: int) -> list[str | None]:
-        """A worker for each shard, the same one for shards that follow one another: most sums are then taken there."""
-        workers = self._workers()
-        return [workers[i * len(workers) // n] if workers else None for i in range(n)]
+    # --- places -----------------------------------------------------------------------------------------------------
 
     def _workers(self) -> list[str]:
-        return sorted(self.client.scheduler_info()["workers"])
+        """One or more: it is waited for the first."""
+        while not (alive := sorted(self.client.nthreads())):
+            sleep(LOOK)
+        return alive
+
+    def _settle(self, progress: Progress | None = None) -> None:
+        """Wait until all shards are there, or are known not to come; those of workers that are gone are made anew."""
+        looked, told = perf_counter(), 0
+        while True:
+            done = sum(shard.done() for shard in self._shards)
+            if progress is not None and done > told:
+                progress(done)
+                told = done
+            if done == len(self._shards):
+                return
+            if perf_counter() - looked > LOOK:
+                self._replace([i for i, shard in enumerate(self._shards) if not shard.done()])
+                looked = perf_counter()
+            sleep(POLL)
+
+    def _replace(self, missing: Sequence[int], anyway: bool = False) -> None:
+        """Read shards again, by others, whose workers are gone; or all that are missing."""
+        alive = self._workers()
+        held = Counter(self._places)
+        sent: dict[int, Any] = {}
+        for i in missing:
+            if anyway or self._places[i] not in alive:
+                self._places[i] = min(alive, key=lambda each: held[each])
+                held[self._places[i]] += 1
+                self._shards[i] = self._submit_shard(i, sent)
+
+    def _spread_out(self) -> None:
+        """Give shards to workers that have none, as one that came later."""
+        alive, held = self._workers(), Counter(self._places)
+        idle = [each for each in alive if not held[each]]
+        most = len(self) // len(alive)
+        for place in idle:
+            for i in range(len(self)):
+                if held[place] < most and held[self._places[i]] > most:
+                    held[self._places[i]] -= 1
+                    held[place] += 1
+                    self._places[i] = place
+                    self._shards[i] = self._submit_shard(i, {})
+
+    def _groups(self) -> dict[str, list[int]]:
+        """The workers, and the shards that each of them has."""
+        self._settle()
+        if perf_counter() - self._spread > SPREAD:
+            self._spread_out()
+            self._settle()
+            self._spread = perf_counter()
+        for shard in self._shards:
+            if shard.status in ("error", "cancelled"):
+                shard.result()  # raises
+        has = self.client.who_has(self._shards)
+        missing = [i for i, shard in enumerate(self._shards) if self._places[i] not in has[shard.key]]
+        if missing:
+            self._replace(missing)
+            raise _WorkerGone("a worker is gone")
+        groups: dict[str, list[int]] = {}
+        for i, place in enumerate(self._places):
+            groups.setdefault(place, []).append(i)
+        return groups
+
+    def _results(self, futures: Sequence[Any], places: set[str]) -> list[Any]:
+        """Of tasks that wait for some workers; it is seen whether one of these is gone."""
+        done = False
+        while not done:
+            try:
+                with self.client.as_current():
+                    self._distributed.wait(futures, timeout=LOOK)
+                done = True
+            except TimeoutError:
+                self._check(places)
+        gathering = self.client.gather(futures, asynchronous=True)
+        waiting = asyncio.run_coroutine_threadsafe(gathering, self.client.loop.asyncio_loop)
+        try:
+            while not wait([waiting], timeout=LOOK).done:
+                self._check(places)
+            return list(waiting.result())
+        finally:
+            waiting.cancel()
+
+    def _check(self, places: set[str]) -> None:
+        if not places.issubset(self.client.nthreads()):
+            raise _WorkerGone("a worker is gone")
+
+    def _insisting(self, ask: Callable[[], T]) -> T:
+        """Ask again where workers have died, and read shards anew where the scheduler gave them up for that."""
+        d, losses = self._distributed, 0
+        lost = (_WorkerGone, d.KilledWorker, d.client.FutureCancelledError, d.client.FuturesCancelledError)
+        while True:
+            try:
+                return ask()
+            except lost as error:
+                losses += 1
+                if losses > MOST_LOSSES:
+                    raise ClusterError(
+                        f"workers have died {losses} times in a row while they computed the same thing, at last: "
+                        f"{error}: is there enough memory for a shard? Make shards smaller, or workers larger"
+                    ) from error
+                self._replace(
+                    [i for i, shard in enumerate(self._shards) if shard.status in ("error", "cancelled")], True
+                )
+                sleep(POLL)
+
+    # --- futures ----------------------------------------------------------------------------------------------------
 
     def _submit(self, name: str, function: Callable[..., Any], *arguments: Any, place: str | None = None) -> Any:
+        """A task; one with a place waits for that worker, and for no other."""
         self._round += 1
         key = f"tlstd-{name.strip('_')}-{self._token}-{self._round}"
-        where = {} if place is None else {"workers": [place], "allow_other_workers": True}
+        where = {} if place is None else {"workers": [place], "allow_other_workers": False}
         return self.client.submit(function, *arguments, key=key, pure=False, **where)
+
+    def _submit_shard(self, i: int, sent: dict[int, Any]) -> Any:
+        """A shard from its file, with everything that was done to it since, at its place."""
+        place = self._places[i]
+        (load, *first), *changes = self._made[i]
+        shard = self._submit(f"shard-{i}", load, *first, place=place)
+        for call, method, *own in changes:
+            given = [self._given(argument, sent) for argument in own]
+            shard = self._submit(f"shard-{i}", call, shard, method, *given, place=place)
+        return shard
 
     def _given(self, argument: Any, sent: dict[int, Any]) -> Any:
         """An argument of all shards; arrays are sent once."""
@@ -250,58 +377,9 @@ class OnDask:
             warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
             return self._submit("argument", _same, argument)
 
-    def _submit_shard(self, i: int, place: str | None = None) -> Any:
-        """A shard from its file, with everything that was done to it since."""
-        (load, *first), *changes = self._made[i]
-        shard = self._submit(f"shard-{i}", load, *first, place=place)
-        for call, method, *own in changes:
-            given = [self._given(argument, {}) for argument in own]
-            shard = self._submit(f"shard-{i}", call, shard, method, *given)
-        return shard
 
-    def _wait_for_all(self, places: set[str | None], progress: Progress | None) -> None:
-        """Until all shards are there, or are known not to come.
-
-        ``places`` are workers that some of them wait for. If one of these is gone, or when all are there, they may be
-        made anywhere: a scheduler whose workers have all died does not do that by itself.
-        """
-        looked, told = perf_counter(), 0
-        while True:
-            done = sum(shard.done() for shard in self._shards)
-            if progress is not None and done > told:
-                progress(done)
-                told = done
-            all_there = done == len(self._shards)
-            if places and (all_there or perf_counter() - looked > 1.0):
-                looked = perf_counter()
-                if all_there or not places.issubset(self._workers()):
-                    self._free()
-                    places = set()
-            if all_there:
-                return
-            sleep(POLL)
-
-    def _free(self) -> None:
-        """Let shards be made by any worker from now on."""
-        anywhere: dict[str, list[str]] = {shard.key: [] for shard in self._shards}
-        self.client.sync(self.client.scheduler.set_restrictions, worker=anywhere)
-
-    def _insisting(self, ask: Callable[[], T]) -> T:
-        """Ask again where the scheduler gave up because a task's workers died, and read those shards anew."""
-        d, losses = self._distributed, 0
-        while True:
-            try:
-                return ask()
-            except (d.KilledWorker, d.client.FutureCancelledError, d.scheduler.KilledWorker) as error:
-                losses += 1
-                if losses > MOST_LOSSES:
-                    raise ClusterError(
-                        f"workers have died {losses} times in a row while they computed the same thing, at last: "
-                        f"{error}: is there enough memory for a shard? Make shards smaller, or workers larger"
-                    ) from error
-                for i, shard in enumerate(self._shards):
-                    if shard.status in ("error", "lost", "cancelled"):
-                        self._shards[i] = self._submit_shard(i)
+class _WorkerGone(Exception):
+    """One that something was to be done by."""
 
 
 def _load(load: Load) -> Any:
@@ -318,6 +396,24 @@ def _call(shard: Any, method: str, *arguments: Any) -> Any:
     if rest is not None:
         rest()
     return found
+
+
+def _each(own: Sequence[int], shards: Sequence[Any], method: str, arguments: Sequence[Any]) -> list[tuple[int, Any]]:
+    """What a method of some shards returns, with their numbers."""
+    return [(i, _call(shard, method, *arguments)) for i, shard in zip(own, shards, strict=True)]
+
+
+def _sums(
+    n: int,
+    add: Callable[[T, T], T],
+    own: Sequence[int],
+    shards: Sequence[Any],
+    method: str,
+    arguments: Sequence[Any],
+) -> dict[Node, T]:
+    """Sums of what a method of some of n shards returns, as far as these can be taken without the others."""
+    parts = (((0, i), _call(shard, method, *arguments)) for i, shard in zip(own, shards, strict=True))
+    return tree_sums(parts, n, add)
 
 
 def _add(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from tlstd import parameters
 from tlstd.cluster.checkpoint import Checkpoint
 from tlstd.cluster.crews import Crew, InProcess, OnDask
 from tlstd.cluster.files import Overview, prepare
-from tlstd.cluster.interval import AskedMean, Guess, sharded_interval
+from tlstd.cluster.interval import AskedMean, Guess, Settled, sharded_interval
 from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.progress import Pace, Report
@@ -25,7 +25,6 @@ from tlstd.evaluation.asked_of_log import influence_on
 from tlstd.evaluation.evaluate import answered, with_middle
 from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
-from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.run import SAMPLE, SAMPLED, Run
 from tlstd.evaluation.value_function import ValueFunction
@@ -107,9 +106,10 @@ def evaluate_files(
     solved = _solved(crew, fitted, rounds, say, overview)
     first, others = answer.rows[0], answer.rows[1:]
     if len(log) < overview.n_steps:
-        interval = _interval(solved, fitted, rounds, say, overview, level)
-        row = with_middle(Row(first.name, solved.means, perf_counter() - began, first.note), interval)
+        found = _interval(solved, fitted, rounds, say, overview, level)
+        row = with_middle(Row(first.name, solved.means, perf_counter() - began, first.note), found.interval)
         others = ()
+        answer = replace(answer, notes=(*answer.notes, *([found.note] if found.note else [])))
     else:
         values = solved.means | dict(list(first.values.items())[:1])
         row = replace(first, values=values, seconds=perf_counter() - began)
@@ -219,7 +219,7 @@ def _asked(operator: ShardedOperator, fitted: Fitted, name: str) -> AskedMean:
 
 def _interval(
     solved: _Solved, fitted: Fitted, rounds: Checkpoint, say: Report, overview: Overview, level: float
-) -> Interval:
+) -> Settled:
     """The interval of the first set of start states, from all shards."""
     say("interval", 0.75)
     found = influence_on(fitted)

@@ -8,16 +8,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tlstd.cluster.group_sums import Stretches, spread
+from tlstd.cluster.group_sums import Spread, Stretches, spread
 from tlstd.cluster.operator import ShardedOperator
-from tlstd.evaluation.influence import FOLDS, RIDGE, SETTLED
+from tlstd.evaluation.influence import FOLDS, RIDGE, is_calm, is_steady
 from tlstd.evaluation.intervals import Interval, interval_about
 from tlstd.linalg.held_out import block_length, blocks_of
-from tlstd.linalg.krylov import Arnoldi
+from tlstd.linalg.krylov import Arnoldi, norm
 from tlstd.types import FloatArray, IntArray
 
-DIMENSIONS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-"""Rounds after which it is seen whether the value still moves."""
+DIMENSIONS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+"""Rounds after which it is seen whether the value still moves; there are no more than the last of these."""
+
+UNEXPLAINED = 0.01
+"""‖S(x - Aᵀh)‖ over ‖S x‖ below which h counts as solved. The value alone does not say so: with weights that solve
+A w = b it does not move at all, whatever h is."""
 
 Remember = Callable[[str, Callable[[], FloatArray]], FloatArray]
 """What was kept under a name, or what is computed now."""
@@ -52,6 +56,29 @@ class Guess(NamedTuple):
         return h
 
 
+class Settled(NamedTuple):
+    """An interval, and how it was come by."""
+
+    interval: Interval
+    n_rounds: int
+    moved: float
+    """Standard errors by which the value has moved at the last look."""
+    unexplained: float
+    """What is left of Aᵀh = x, as a share of x."""
+    settled: bool
+
+    @property
+    def note(self) -> str:
+        """What has to be said; nothing, if it has settled."""
+        if self.settled:
+            return ""
+        return (
+            f"The interval has not settled after {self.n_rounds:,} rounds, and no more were made: its middle still "
+            f"moved by {self.moved:.2g} standard errors at the last look, and its width may be off "
+            f"({self.unexplained:.0%} of the start states' features are not explained). Take fewer or coarser features."
+        )
+
+
 def sharded_interval(
     operator: ShardedOperator,
     weights: FloatArray,
@@ -59,13 +86,15 @@ def sharded_interval(
     guess: Guess,
     level: float,
     remember: Remember,
-) -> Interval:
+) -> Settled:
     """The interval of the mean value of states, about xᵀw + hᵀ(b - A w), episode by episode.
 
     h is the sample's and a correction by the shards: from Aᵀ(h - h₀) = x - Aᵀh₀, in Krylov spaces of growing dimension
-    until the value moves by no more than ``SETTLED`` standard errors from one of ``DIMENSIONS`` to the next, twice in a
-    row. As on one machine the system has a ridge of 10⁻⁹ mean ‖x‖². Errors δ_t are those of the weights given, which
-    have seen all episodes: of more than a million steps that makes little difference.
+    (:class:`_Adjoint`), until the value moves by no more than ``SETTLED`` standard errors from one of ``DIMENSIONS`` to
+    the next, twice in a row, no more than ``UNEXPLAINED`` is left of the equation, and the standard error has moved by
+    no more than ``STEADY`` of itself since it was last known. As on one machine the system has a ridge of 10⁻⁹ mean
+    ‖x‖². Errors δ_t are those of the weights given, which have seen all episodes: of more than a million steps that
+    makes little difference.
 
     Parameters
     ----------
@@ -81,37 +110,69 @@ def sharded_interval(
     residual = operator.b() - remember("residual", lambda: operator.matvec(weights))
     operator.with_ridge(RIDGE)
     mean = float(asked.x @ weights[:, 0]) + asked.offset
-    h = _adjoint(operator, asked.x, residual, guess, remember)
-    value = mean + float(h[:, 0] @ residual[:, 0])
     cuts = _cuts(operator)
-    parts = operator.crew.each("group_sums", asked.name, np.hstack([h, weights]), mean, asked.n_states, cuts)
     n_asked = 0 if asked.name is None else asked.n_states
-    found = spread(parts, sum(operator.counts), n_asked)
-    with_starts = asked.name is not None
-    return interval_about(value, found.standard_error, found.degrees, level, "sharded", found.n_groups, with_starts)
 
+    def measured(h: FloatArray) -> Spread:
+        parts = operator.crew.each("group_sums", asked.name, np.hstack([h, weights]), mean, asked.n_states, cuts)
+        return spread(parts, sum(operator.counts), n_asked)
 
-def _adjoint(
-    operator: ShardedOperator, x: FloatArray, residual: FloatArray, guess: Guess, remember: Remember
-) -> FloatArray:
-    """h (n, 1) with Aᵀh = x, as far as the value is concerned."""
-    h0, done = guess.over(operator.ids), 0
-
-    def product(V: FloatArray) -> FloatArray:
-        nonlocal done
-        done += 1
-        return remember(f"adjoint-{done:04d}", lambda: operator.rmatvec(V))
-
-    arnoldi = Arnoldi(lambda V, columns: product(V), x[:, None] - product(h0))
-    value, calm, found = float(h0[:, 0] @ residual[:, 0]), 0, h0
+    adjoint = _Adjoint(operator, asked.x, guess, remember)
+    value, error, calm, settled = adjoint.value(residual, 0), guess.standard_error, 0, False
     for dimension in DIMENSIONS:
-        arnoldi.extend(dimension)
-        found = h0 + arnoldi.solutions(dimension)
-        before, value = value, float(found[:, 0] @ residual[:, 0])
-        calm = calm + 1 if abs(value - before) <= SETTLED * guess.standard_error else 0
-        if calm >= 2 or arnoldi.paths[0].finished:
+        before, value = value, adjoint.value(residual, dimension)
+        calm = calm + 1 if is_calm(before, value, error) else 0
+        solved = adjoint.finished or (calm >= 2 and adjoint.unexplained <= UNEXPLAINED)
+        if not solved and dimension < DIMENSIONS[-1]:
+            continue
+        last, found = error, measured(adjoint.h)
+        error = found.standard_error
+        settled = adjoint.finished or (solved and is_calm(before, value, error) and is_steady(last, error))
+        if settled:
             break
-    return found
+    made = (found.standard_error, found.degrees, level, "sharded", found.n_groups, asked.name is not None)
+    moved = abs(value - before) / error if error > 0.0 else 0.0
+    return Settled(interval_about(mean + value, *made), adjoint.n_rounds, moved, adjoint.unexplained, settled)
+
+
+class _Adjoint:
+    """h with Aᵀh = x over all shards, nearer with every round.
+
+    What is solved is S AᵀS g = S (x - αAᵀh₀), h = αh₀ + S g, with the diagonal S of :func:`even_scales` and the α of
+    least residual: a sample may have seen too few of the features for its h₀ to be of use.
+    """
+
+    def __init__(self, operator: ShardedOperator, x: FloatArray, guess: Guess, remember: Remember) -> None:
+        self.n_rounds = 0
+
+        def product(V: FloatArray) -> FloatArray:
+            self.n_rounds += 1
+            return remember(f"transposed-{self.n_rounds:04d}", lambda: operator.rmatvec(V))
+
+        S = self._scales = operator.scales()
+        h0 = guess.over(operator.ids)
+        image, wanted = S * product(h0), S * x[:, None]
+        square = float((image * image).sum())
+        share = float((image * wanted).sum()) / square if square > 0.0 else 0.0
+        self._start = self.h = share * h0
+        self._length = norm(wanted[:, 0])
+        self._arnoldi = Arnoldi(lambda V, columns: S * product(S * V), wanted - share * image)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the solution is exact but for rounding."""
+        return self._arnoldi.paths[0].finished
+
+    @property
+    def unexplained(self) -> float:
+        """‖S(x - Aᵀh)‖ / ‖S x‖."""
+        return float(self._arnoldi.paths[0].residuals[-1]) / self._length if self._length else 0.0
+
+    def value(self, residual: FloatArray, dimension: int) -> float:
+        """hᵀ(b - A w) with h of this dimension, which :attr:`h` is then."""
+        self._arnoldi.extend(dimension)
+        self.h = self._start + self._scales * self._arnoldi.solutions(dimension)
+        return float(self.h[:, 0] @ residual[:, 0])
 
 
 def _cuts(operator: ShardedOperator) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from tlstd.cluster.crews import Crew
 from tlstd.cluster.shard import Trace
 from tlstd.errors import InvalidInputError
 from tlstd.linalg.krylov import Arnoldi
-from tlstd.linalg.moments import ridge_diagonal
+from tlstd.linalg.moments import even_scales, ridge_diagonal
 from tlstd.types import FloatArray, IntArray
 
 
@@ -83,6 +83,11 @@ class ShardedOperator:
         square = float(sum(part[0] for part in moments))
         self.shift = ridge_diagonal(ridge, square, np.isin(self.ids, ids))
         return self
+
+    def scales(self) -> FloatArray:
+        """s (n, 1) by which features that are seen rarely become as long as the others, see :func:`even_scales`."""
+        shift = np.zeros(self.n) if self.shift is None else self.shift
+        return even_scales(self.crew.total("squares", self.n)[:, 0], shift)[:, None]
 
     def matvec(self, V: FloatArray) -> FloatArray:
         """A V for the columns of V (n, k)."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from time import perf_counter
 
 import numpy as np
 
-from tlstd.cluster.crews import InProcess, pairwise_sum
+from tlstd.cluster.crews import AT_ONCE, InProcess
 from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.progress import duration
+from tlstd.cluster.tree_sums import joined, tree_sums
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.evaluation.run import SAMPLE, feature_map
@@ -56,21 +59,32 @@ class Plan:
 
     @property
     def round_bytes(self) -> float:
-        """A vector over the features seen: what goes out, and comes back."""
+        """A vector over the features seen, as it goes out."""
         return 8.0 * self.n_features
 
     @property
     def between_workers(self) -> float:
-        """Bytes that workers send each other in a round: the vector to all but the first, and sums of neighbours."""
-        moved = 0
+        """Bytes that workers send each other in a round."""
+        return self.round_bytes * self._vectors[0]
 
-        def add(left: int, right: int) -> int:
-            nonlocal moved
-            moved += left != right
-            return left
+    @property
+    def to_client(self) -> float:
+        """Bytes that workers send to the client in a round."""
+        return self.round_bytes * self._vectors[1]
 
-        pairwise_sum((i * self.n_workers // self.n_files for i in range(self.n_files)), add)
-        return self.round_bytes * (min(self.n_workers, self.n_files) - 1 + moved)
+    @cached_property
+    def _vectors(self) -> tuple[int, int]:
+        """Vectors that workers send in a round: to each other, the one given and sums; and to the client, sums."""
+        n, groups = self.n_files, defaultdict(list)
+        for i in range(n):
+            groups[i * self.n_workers // n].append(((0, i), 0))
+        sums = [tree_sums(own, n, max) for own in groups.values()]
+        moved = len(sums) - 1
+        while len(sums) > AT_ONCE:
+            several = [sums[i : i + AT_ONCE] for i in range(0, len(sums), AT_ONCE)]
+            moved += sum(sum(map(len, some)) - max(map(len, some)) for some in several)
+            sums = [joined(n, max, some) for some in several]
+        return moved, sum(map(len, sums))
 
     @property
     def seconds(self) -> float:
@@ -88,8 +102,9 @@ class Plan:
             f"{self.n_files:,} files, about {self.n_steps:,} steps, {self.n_workers:,} workers (from {self.file}):",
             f"  memory   {_size(self.worker_bytes)} at each worker ({self.bytes_per_step:.0f} bytes a step), "
             f"{_size(self.client_bytes)} here",
-            f"  traffic  {_size(self.round_bytes)} from here and back in a round, {_size(self.between_workers)} "
-            f"between workers, {self.dimension} rounds ({self.n_features:,} features seen)",
+            f"  traffic  {_size(self.round_bytes)} from here and {_size(self.to_client)} back in a round, "
+            f"{_size(self.between_workers)} between workers, {self.dimension} rounds ({self.n_features:,} features "
+            "seen)",
             f"  time     about {duration(self.seconds)}: {1e6 * self.seconds_to_read:.1f} µs a step to read and "
             f"encode, {1e6 * self.seconds_to_multiply:.2f} µs a step and round",
         ]

@@ -17,7 +17,7 @@ from tlstd.linalg.adjoint import td_errors, trace_values
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.chunk_products import gather, scatter
 from tlstd.linalg.held_out import LARGEST_TAIL
-from tlstd.linalg.sample_moments import constant_features, mean_square
+from tlstd.linalg.sample_moments import constant_features, feature_squares, mean_square
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_store import SampleStore
 from tlstd.linalg.samples import Samples, trace_after
@@ -266,6 +266,10 @@ class Shard:
             count, start = self.samples.count(c), c * self.samples.chunk_size
             own[start : start + count] = gather(chunk, count, columns)[chunk.row[:count], 0]
         return np.concatenate([np.arange(len(self)), asked.sample]), np.concatenate([own, values])
+
+    def squares(self, n: int) -> FloatArray:
+        """(n, 1): its part of Σ x_i² of each feature over the samples, in units of their number."""
+        return self._in_place(feature_squares(self.samples)[:, None] / max(1, len(self)), n)
 
     def moments(self) -> tuple[float, IntArray, FloatArray]:
         """Its part of the mean ‖x‖², and the features that have one value, not 0, in all its samples."""

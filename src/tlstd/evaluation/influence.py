@@ -31,6 +31,8 @@ DIMENSIONS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 """Krylov dimensions that are tried one after the other."""
 SETTLED = 0.05
 """Standard errors by which the value may still move from one dimension to the next, twice in a row."""
+STEADY = 0.05
+"""Share of itself by which the standard error may still move."""
 KINDS = ("sandwich", "debiased")
 
 
@@ -175,7 +177,8 @@ def influences(model: KrylovLSTD, asked: Sequence[Asked], *, kind: str = "sandwi
 
     The systems behind it have a ridge of 10⁻⁹ mean ‖x‖², none on constant features, whatever regularises the model's
     own predictions. They are solved in Krylov spaces of growing dimension, until no value moves by more than 0.05 of
-    its standard error from one of ``DIMENSIONS`` to the next, twice in a row, or they are solved exactly.
+    its standard error, and no standard error by more than 5%, from one of ``DIMENSIONS`` to the next, twice in a row,
+    or they are solved exactly.
 
     Parameters
     ----------
@@ -259,9 +262,20 @@ def asked_set(asked: Asked, model: KrylovLSTD, folds: Folds) -> AskedSet:
     return AskedSet(seen, folds.fold[drawn], folds.group[drawn], offsets)
 
 
+def is_calm(before: float, value: float, error: float) -> bool:
+    """Whether a value with this standard error has hardly moved."""
+    moved = abs(value - before)
+    return moved <= SETTLED * error or moved <= 1e-9 * abs(value)
+
+
+def is_steady(before: float, error: float) -> bool:
+    """Whether a standard error has hardly moved."""
+    return error == before or abs(error - before) <= STEADY * error
+
+
 def _calm(before: Influence, after: Influence) -> bool:
-    moved = abs(after.value - before.value)
-    return moved <= SETTLED * after.standard_error or moved <= 1e-9 * abs(after.value)
+    error = after.standard_error
+    return is_calm(before.value, after.value, error) and is_steady(before.standard_error, error)
 
 
 def _measured(system: AdjointSystem, sets: list[AskedSet], kind: str) -> list[Influence]:

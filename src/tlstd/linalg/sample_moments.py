@@ -30,6 +30,20 @@ def mean_square(samples: Samples, weights: SampleWeights) -> float:
     return total / weight if weight > 0.0 else 0.0
 
 
+def feature_squares(samples: Samples) -> FloatArray:
+    """Σ x_i² of each feature over the rows of the samples, those of next states included, (n,)."""
+    total = np.zeros(samples.n)
+    for c, chunk in enumerate(samples.chunks):
+        n_rows = chunk.n_rows(samples.count(c))
+        if chunk.X is not None:
+            total += np.einsum("ij,ij->j", chunk.X[:n_rows], chunk.X[:n_rows])
+            continue
+        stop = int(chunk.ptr[n_rows])
+        squares = None if chunk.val is None else chunk.val[:stop] ** 2
+        total += np.bincount(chunk.pos[:stop], squares, samples.n)
+    return total
+
+
 def constant_features(samples: Samples) -> FloatArray:
     """The value that each feature has in every x_t, or 0 if they differ, (n,)."""
     if not samples.n_kept:
