@@ -173,7 +173,7 @@ class _Search:
             for target in sorted(searching):
                 errors[target].append(self._errors(target, m, targets))
                 totals = np.array([error.sum() for error in errors[target]])
-                finished = all(path.finished for path, _ in self._paths(target))
+                finished = all(path.finished and path.dimension <= m for path, _ in self._paths(target))
                 best = 1 + int(np.argmin(totals))
                 if finished or m - best >= patience(best):
                     searching.discard(target)
