@@ -12,15 +12,14 @@ import numpy as np
 from tlstd.types import FloatArray
 from tlstd_lab.panel import Results
 from tlstd_lab.questions.comparison.methods import CANNOT, ENTRIES, UNTUNED, reason
-from tlstd_lab.questions.comparison.panel import GROUPS, SAMPLES, Field, field
+from tlstd_lab.questions.comparison.panel import GROUPS, SAMPLES, Field, Tuned, field
 from tlstd_lab.report import claims_page
 from tlstd_lab.report.contest_table import duration
 from tlstd_lab.statistics import ratio_of_means
 from tlstd_lab.tables import DOCS, table, write_tables
 
 TABLES: dict[str, tuple[str, ...]] = {
-    "car": GROUPS["Mountain Car"] + GROUPS["Pendulum"],
-    "energy": GROUPS["energy"],
+    "large": GROUPS["Mountain Car"] + GROUPS["Pendulum"] + GROUPS["energy"],
     "small": GROUPS["small processes"] + GROUPS["off-policy"],
 }
 """Problems of each table of errors."""
@@ -85,6 +84,12 @@ def among_best(all_found: Iterable[Found], name: str, n: int) -> int:
     return sum(f.ratio(name, n).startswith("**") for f in all_found if n in f.errors.get(name, {}))
 
 
+def inside(all_found: Iterable[Found], name: str) -> str:
+    """Of how many sweeps, of all, the best setting has no neighbour that could be better."""
+    sweeps = [f.results[f.field.sweep(f.results.scale, name)].columns["inside"] for f in all_found if name in f.errors]
+    return f"{sum(int(found.sum()) for found in sweeps)} of {sum(len(found) for found in sweeps)}"
+
+
 def overview(all_found: Sequence[Found], counts: Sequence[int]) -> str:
     """One row per estimator: mean ratios, how often among the best, CPU times."""
     by_problem, rows = {found.problem: found for found in all_found}, []
@@ -96,9 +101,9 @@ def overview(all_found: Sequence[Found], counts: Sequence[int]) -> str:
         for problem in TIMES_OF:
             times = by_problem[problem].seconds.get(name + UNTUNED, {})
             row.append(duration(times[counts[0]]) if times else "–")
-        rows.append(row)
+        rows.append([*row, inside(all_found, name)])
     heads = [h for n in counts for h in (f"error over the best, {n:,} samples", f"among the best, {n:,}")]
-    return table(["", *heads, *(f"CPU, {problem}" for problem in TIMES_OF)], rows)
+    return table(["", *heads, *(f"CPU, {problem}" for problem in TIMES_OF), "sweeps settled"], rows)
 
 
 def errors(all_found: Sequence[Found], problems: Sequence[str], n: int) -> str:
@@ -130,12 +135,14 @@ def left_out() -> str:
 def main() -> None:
     """Write everything."""
     (shown,) = claims_page.committed(["comparison"])
-    results = shown.results
-    counts = [n for n in SAMPLES[results.scale] if n >= 1_000]
-    all_found = [Found(results, problem) for problems in TABLES.values() for problem in problems]
-    made = {f"comparison-{key}": errors(all_found, problems, counts[0]) for key, problems in TABLES.items()}
-    made |= {f"comparison-{key}-more": errors(all_found, problems, counts[1]) for key, problems in TABLES.items()}
-    made |= {"comparison": overview(all_found, counts[:2]), "comparison-time": budgets(all_found)}
+    assert isinstance(shown.panel, Tuned)
+    results, compared = shown.results, shown.panel.problems(shown.results.scale)
+    first, second = [n for n in SAMPLES[results.scale] if n >= 1_000][:2]
+    all_found = [Found(results, problem) for problem in compared]
+    made = {"comparison": overview(all_found, (first, second)), "comparison-time": budgets(all_found)}
+    for key, problems in TABLES.items():
+        made[f"comparison-{key}"] = errors(all_found, problems, first)
+        made[f"comparison-{key}-more"] = errors(all_found, problems, second)
     write_tables(DOCS / "which_estimator.md", made | {"comparison-left-out": left_out()})
 
 

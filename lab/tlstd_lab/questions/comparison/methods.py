@@ -12,6 +12,8 @@ Axes = dict[str, tuple[float, ...]]
 
 RATES = tuple(float(f"{0.1 * 4.0**e:.3g}") for e in range(-6, 4))
 """Step sizes, to be divided by the mean of ‖x‖²."""
+ILSTD_RATES = tuple(float(f"{1e-3 * 4.0**e:.3g}") for e in range(-4, 6))
+"""Its A is a sum, so that steps are smaller by the number of samples."""
 LAMBDAS = (0.0, 0.5, 0.9, 1.0)
 DECAYS = (100, 1_000, 0)
 SIZES = (10, 20, 40, 80, 160)
@@ -71,14 +73,9 @@ ENTRIES: dict[str, Entry] = {
         SLOWEST,
     ),
     "ILSTD": Entry(
-        {"class": "ILSTD"},
-        {
-            "alpha": tuple(float(f"{1e-3 * 4.0**e:.3g}") for e in range(-4, 6)),
-            "lambda_": LAMBDAS,
-            "n0": (100, 1_000),
-            "coordinates_per_step": (1, 10, 50),
-        },
-        {"alpha": 1e-3, "lambda_": 0.9, "n0": 100, "coordinates_per_step": 1},
+        {"class": "ILSTD", "lambda_": 0.9},
+        {"alpha": ILSTD_RATES, "coordinates_per_step": (1, 10, 50), "n0": (100, 1_000)},
+        {"alpha": 1e-3, "coordinates_per_step": 1, "n0": 100},
         SLOW,
     ),
     "ATD": Entry(
@@ -143,12 +140,11 @@ UNTUNED = ", usual"
 
 
 def _starts(axes: Axes, usual: Mapping[str, float]) -> dict[str, tuple[float, ...]]:
-    """Where a sweep begins: at the usual values, and four steps up the first axis that is one of rates."""
+    """Where a sweep begins: at the usual values, and with rates 4 times as large (iLSTD's 16 times)."""
     starts: dict[str, tuple[float, ...]] = {name: (usual[name],) for name in axes}
     for name, values in axes.items():
-        if values is RATES:
-            starts[name] = (usual[name], values[values.index(usual[name]) + 1])
-            break
+        if values in (RATES, ILSTD_RATES):
+            starts[name] = (usual[name], values[values.index(usual[name]) + (1 if values is RATES else 2)])
     return starts
 
 
