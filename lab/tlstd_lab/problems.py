@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tlstd.domains import MarkovRewardProcess, OffPolicyProcess, baird, boyan_chain, random_walk, spiral
+from tlstd.domains.baird import START as BAIRD_START
 from tlstd.domains.base import Domain
 from tlstd.domains.energy_programme import exact_values
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
+from tlstd.domains.spiral import START as SPIRAL_START
 from tlstd.errors import InvalidParameterError
 from tlstd.evaluation import true_values
 from tlstd.features.base import FeatureMap
@@ -38,11 +41,40 @@ class Problem(NamedTuple):
     square_length: float
     """Mean of ‖x‖² over these states: their number if features are 0 or 1. Step sizes are divided by it."""
 
+    @property
+    def n_features(self) -> int:
+        """Number of features d."""
+        return int(self.features.n_features)
+
     def rmse(self, values: FloatArray) -> float:
         """Root of the mean squared error; infinite if the values are not numbers."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            error = float(np.sqrt(np.mean((values - self.truth) ** 2)))
-        return error if np.isfinite(error) else np.inf
+        return _rmse(values, self.truth)
+
+
+class KnownProcess(NamedTuple):
+    """A small process whose values are known: as much of a :class:`Problem` as it takes to learn and to measure."""
+
+    title: str
+    process: MarkovRewardProcess
+    X: FloatArray
+    """Features of its states."""
+    truth: FloatArray
+    square_length: float
+
+    @property
+    def n_features(self) -> int:
+        """Number of features d."""
+        return int(self.process.n_features)
+
+    def rmse(self, values: FloatArray) -> float:
+        """Root of the mean squared error over the states; infinite if the values are not numbers."""
+        return _rmse(values, self.truth)
+
+
+def _rmse(values: FloatArray, truth: FloatArray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = float(np.sqrt(np.mean((values - truth) ** 2)))
+    return error if np.isfinite(error) else np.inf
 
 
 def _problem(title: str, domain: Domain, features: FeatureMap, states: FloatArray, truth: FloatArray) -> Problem:
@@ -100,6 +132,50 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
 }
 
 
+def off_policy_walk(features: Any) -> OffPolicyProcess:
+    """The random walk of five states: the target goes right 6 times in 10, the behaviour 5 times.
+
+    Example
+    -------
+    >>> off_policy_walk("tabular").values().round(2)
+    array([-0.27,  0.22,  0.54,  0.76,  0.9 ])
+    """
+    walk = random_walk(5, features=features)
+    P, rewards = np.zeros((5, 2, 5)), np.zeros((5, 2))
+    P[np.arange(1, 5), 0, np.arange(4)] = P[np.arange(4), 1, np.arange(1, 5)] = 1.0
+    rewards[0, 0], rewards[4, 1] = -1.0, 1.0
+    return OffPolicyProcess(
+        P,
+        rewards,
+        walk.X,
+        target=np.tile([0.4, 0.6], (5, 1)),
+        behaviour=np.full((5, 2), 0.5),
+        gamma=1.0,
+        start=walk.start,
+        name="off-policy walk",
+    )
+
+
+PROCESSES: dict[str, Callable[[], MarkovRewardProcess]] = {
+    "baird": lambda: baird(weights=-np.array(BAIRD_START)),
+    "spiral": lambda: spiral(weights=-np.array(SPIRAL_START)),
+    "walk-tabular": partial(off_policy_walk, "tabular"),
+    "walk-inverted": partial(off_policy_walk, "inverted"),
+    "walk-dependent": partial(off_policy_walk, "dependent"),
+    "walk": partial(random_walk, 19),
+    "boyan": boyan_chain,
+}
+"""The first two with rewards such that estimators, which begin at 0, begin where the literature does."""
+
+
+@lru_cache(maxsize=8)
+def process_of(name: str) -> MarkovRewardProcess:
+    """The process of this name."""
+    if name not in PROCESSES:
+        raise InvalidParameterError(f"there is no process {name!r}: choose one of {', '.join(PROCESSES)}")
+    return PROCESSES[name]()
+
+
 @lru_cache(maxsize=8)
 def problem(name: str) -> Problem:
     """The problem of this name, made once per process.
@@ -115,16 +191,34 @@ def problem(name: str) -> Problem:
 
 
 @lru_cache(maxsize=8)
-def visited(name: str) -> Problem:
+def measured(name: str) -> Problem | KnownProcess:
+    """The problem or process of this name.
+
+    Example
+    -------
+    >>> measured("walk").n_features, measured("car-tiles").n_features
+    (19, 1000)
+    """
+    if name not in PROCESSES:
+        return problem(name)
+    process = process_of(name)
+    X = process.X
+    return KnownProcess(process.name, process, X, process.values(), float(np.mean((X**2).sum(axis=1))))
+
+
+@lru_cache(maxsize=8)
+def visited(name: str) -> Problem | KnownProcess:
     """The same problem with errors measured where a stream goes: at states of a path that no run has.
+
+    The states of a process are all that there are.
 
     Example
     -------
     >>> visited("car-tiles").truth.shape
     (509,)
     """
-    made = problem(name)
-    if isinstance(made.domain, EnergyStorage):  # its states are such ones
+    made = measured(name)
+    if isinstance(made, KnownProcess) or isinstance(made.domain, EnergyStorage):  # their states are such ones
         return made
     states = trajectory(made.domain, n_steps=5_000, seed=EVALUATION_SEED).states[::10]
     return made._replace(
@@ -135,5 +229,7 @@ def visited(name: str) -> Problem:
 @lru_cache(maxsize=2)
 def stream(name: str, n_steps: int, seed: int) -> Transitions:
     """``n_steps`` transitions of the problem's own policy; the last two are kept."""
+    if name in PROCESSES:
+        return process_of(name).sample(n_steps, np.random.default_rng(seed))
     made = problem(name)
     return record(made.domain, None, made.features, n_steps=n_steps, seed=seed)

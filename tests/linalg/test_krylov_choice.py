@@ -13,6 +13,7 @@ from tests.helpers import random_transitions
 from tests.linalg.literal_system import dense_rows, literal_system
 from tlstd import KrylovLSTD, Transitions, load
 from tlstd.container import Saved
+from tlstd.domains import spiral
 from tlstd.errors import StateError
 from tlstd.estimators.krylov_lstd import FOLD_DIMENSION
 from tlstd.evaluation import choose
@@ -218,6 +219,19 @@ def test_a_reference_of_all_dimensions_does_not_end_the_search() -> None:
     assert choice.scores.size > 5
     check_choice(choice, by_models.scores)
     assert choice.dimension == by_models.value > 1
+
+
+def test_a_space_that_the_reference_has_exhausted_is_searched_all_the_same() -> None:
+    """Two features and returns that have to be completed: the reference's space is all there is, and so is searched."""
+    process = spiral(weights=[-3.0, 2.0])  # its rewards have no noise
+    for n_steps in (100, 300):
+        steps = process.sample(n_steps, np.random.default_rng(n_steps))
+        folds = make_folds(steps.discounts, steps.trace_discounts, FOLDS)
+        assert needs_reference(steps.discounts, steps.rhos, folds)
+        model = model_of(steps, lambda_=0.0)
+        (choice,) = model.choices
+        assert (choice.decided, choice.dimension, choice.scores.size) == (True, 2, 2)
+        assert_allclose(model.weights, [-3.0, 2.0], rtol=1e-9)
 
 
 def test_nothing_is_chosen_without_samples_or_with_a_given_dimension() -> None:

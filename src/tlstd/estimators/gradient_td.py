@@ -159,7 +159,7 @@ class TDC(_GradientTD):
         )
 
 
-class GTD2(_GradientTD):
+class GTD2(TDC):
     """The older form of gradient TD(λ), whose weights move by h alone; see :class:`~tlstd.TDC`.
 
         w ← w + α ((h·x_t) x_t - γ_{t+1} (1 - λ) (z·h) x_{t+1})
@@ -190,24 +190,6 @@ class GTD2(_GradientTD):
     """
 
     _second = True
-
-    def __init__(
-        self,
-        n_features: int,
-        *,
-        step_size: StepSize,
-        lambda_: float,
-        step_size_ratio: float = 1.0,
-        n_targets: int = 1,
-    ) -> None:
-        super().__init__(
-            n_features,
-            step_size=step_size,
-            lambda_=lambda_,
-            step_size_ratio=step_size_ratio,
-            regularization=0.0,
-            n_targets=n_targets,
-        )
 
 
 class TDRC(_GradientTD):

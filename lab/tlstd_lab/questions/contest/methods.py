@@ -166,40 +166,59 @@ NEEDS_THE_MATRIX = ("LSTD, cut-off", "LSTD, ridge")
 """Not on energy storage: A over the features seen there has gigabytes, and a solution takes a minute and more."""
 
 
+WHOLE = ("passes", "rank", "dimension", "planning_steps", "coordinates_per_step", "after")
+"""Parameters that are whole numbers; a dimension of 0 stands for "auto"."""
+
+
 def filled(template: Mapping[str, Any], point: Mapping[str, float]) -> dict[str, Any]:
     """An estimator's settings with these values of what is tuned.
+
+    ``alpha`` with ``n0`` is a step size, ``rate`` one that is also ``beta``; step sizes, λ and decay of an estimator
+    with parts are those of the learner or of the second one.
 
     Example
     -------
     >>> filled({"class": "TD"}, {"alpha": 0.5, "lambda_": 0.9, "n0": 100})
     {'class': 'TD', 'step_size': [0.5, 100], 'lambda_': 0.9}
+    >>> filled({"class": "Replay", "learner": {"class": "TD"}}, {"alpha": 0.5, "lambda_": 0.9, "n0": 0, "passes": 4.0})
+    {'class': 'Replay', 'learner': {'class': 'TD', 'step_size': 0.5, 'lambda_': 0.9}, 'passes': 4}
     """
     made, values = dict(template), dict(point)
-    if "learner" in made:
-        made["passes"] = int(values.pop("passes"))
-        return made | {"learner": filled(made["learner"], values)}
+    whole = {name: int(values.pop(name)) for name in WHOLE if name in values}
+    if whole.get("dimension") == 0:
+        whole["dimension"] = "auto"  # type: ignore[assignment]
+    for part in ("learner", "second"):
+        if part in made:
+            return made | {part: filled(made[part], values)} | whole
     if "alpha" in values:
-        alpha, n0 = values.pop("alpha"), values.pop("n0")
+        alpha, n0 = values.pop("alpha"), values.pop("n0", 0)
         made["step_size"] = [alpha, n0] if n0 else alpha
-    return made | values
+    if "rate" in values:
+        made["step_size"] = made["beta"] = values.pop("rate")
+    return made | values | whole
 
 
-def scaled(estimator: Mapping[str, Any], square_length: float) -> dict[str, Any]:
-    """The settings with TD's step sizes divided by ‖x‖².
+def scaled(estimator: Mapping[str, Any], square_length: float, n_features: int | None = None) -> dict[str, Any]:
+    """The settings with step sizes (and β of methods that have both) divided by ‖x‖², and ranks of at most d.
 
     Example
     -------
     >>> scaled({"class": "TD", "lambda_": 0.9, "step_size": [1.0, 100]}, 10.0)
     {'class': 'TD', 'lambda_': 0.9, 'step_size': [0.1, 100]}
     """
-    made = dict(estimator)
-    if "learner" in made:
-        made["learner"] = scaled(made["learner"], square_length)
+    made: dict[str, Any] = dict(estimator)
+    for part in ("learner", "first", "second"):
+        if part in made:
+            made[part] = scaled(made[part], square_length, n_features)
+    if n_features is not None and "rank" in made:
+        made["rank"] = min(made["rank"], n_features)
     if "eta" in made:  # the other step size is that of a Newton step
         return made | {"eta": made["eta"] / square_length}
     step = made.get("step_size")
-    if step is not None:
-        made["step_size"] = (
-            [step[0] / square_length, step[1]] if isinstance(step, (list, tuple)) else step / square_length
-        )
-    return made
+    if step is None:
+        return made
+    if "beta" in made:
+        made["beta"] /= square_length
+    if isinstance(step, (list, tuple)):
+        return made | {"step_size": [step[0] / square_length, step[1]]}
+    return made | {"step_size": step / square_length}

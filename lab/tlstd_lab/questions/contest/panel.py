@@ -22,6 +22,7 @@ from tlstd_lab.questions.contest.methods import (
     SLOWEST,
     UP_TO_4000,
     Effort,
+    Method,
     filled,
 )
 from tlstd_lab.spec import RunSpec
@@ -57,16 +58,20 @@ class Group(NamedTuple):
 class Contest(Panel):
     """Shared by all problems."""
 
-    problem: ClassVar[str]
+    problem: str
+    roster: ClassVar[Mapping[str, Method]] = METHODS
+    """Who may take part."""
     size = (3.4, 3.6)
 
     timed: ClassVar[bool] = False
     """Whether CPU times are shown."""
+    apart: ClassVar[bool] = True
+    """Whether these are of runs that have the machine for themselves, and not of those that errors are from."""
 
     def methods(self, scale: Scale) -> list[str]:
         """Return who takes part."""
         few = self.problem == "energy" or (scale == "smoke" and self.problem != "car-tiles")
-        return [name for name in METHODS if not (few and name in NEEDS_THE_MATRIX)]
+        return [name for name in self.roster if not (few and name in NEEDS_THE_MATRIX)]
 
     def every(self, scale: Scale) -> tuple[int, ...]:
         """Return the numbers of samples."""
@@ -74,7 +79,7 @@ class Contest(Panel):
 
     def effort(self, scale: Scale, name: str) -> Effort:
         """Return how many runs a method is given."""
-        return METHODS[name].effort_at(scale)
+        return self.roster[name].effort_at(scale)
 
     def shared(self, scale: Scale) -> bool:
         """Return whether LSTD's candidates share their matrices in runs that are not timed."""
@@ -82,18 +87,18 @@ class Contest(Panel):
 
     def axes(self, scale: Scale, name: str) -> Mapping[str, tuple[float, ...]]:
         """Return what is tuned of a method."""
-        return METHODS[name].axes
+        return self.roster[name].axes
 
     def samples(self, scale: Scale, name: str) -> tuple[int, ...]:
         """Return the numbers of samples that a method is given."""
-        every, few = self.every(scale), METHODS[name].samples
+        every, few = self.every(scale), self.roster[name].samples
         return tuple(n for n in every if few is None or n in few) or every[-1:]
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
     def sweep(self, scale: Scale, name: str) -> RunSpec:
         """Return the run that tunes a method."""
-        method, effort = METHODS[name], self.effort(scale, name)
+        method, effort = self.roster[name], self.effort(scale, name)
         settings = {
             "problem": self.problem,
             "estimator": method.estimator,
@@ -107,11 +112,11 @@ class Contest(Panel):
 
     def tuning(self, scale: Scale) -> list[RunSpec]:
         """Return the sweeps."""
-        return [self.sweep(scale, name) for name in self.methods(scale) if METHODS[name].axes]
+        return [self.sweep(scale, name) for name in self.methods(scale) if self.roster[name].axes]
 
     def groups(self, results: Results, name: str) -> list[Group]:
         """Return the settings of a method, and for which numbers of samples each was best."""
-        method, samples = METHODS[name], self.samples(results.scale, name)
+        method, samples = self.roster[name], self.samples(results.scale, name)
         if not method.axes:
             return [Group(dict(method.estimator), samples)]
         tuned, by_setting = (
@@ -125,7 +130,7 @@ class Contest(Panel):
 
     def runs_of(self, results: Results, name: str, group: Group, *, timed: bool) -> list[RunSpec]:
         """Return the reported runs of one setting."""
-        method, effort = METHODS[name], self.effort(results.scale, name)
+        method, effort = self.roster[name], self.effort(results.scale, name)
         settings: dict[str, Any] = {
             "problem": self.problem,
             "estimator": group.estimator,
@@ -153,7 +158,7 @@ class Contest(Panel):
         """Return a column of a method's runs (runs, samples), each number of samples by the setting tuned to it."""
         timed, found = column == "seconds", dict[int, FloatArray]()
         for group in self.groups(results, name):
-            values = results.column(self.runs_of(results, name, group, timed=timed), column)
+            values = results.column(self.runs_of(results, name, group, timed=timed and self.apart), column)
             found |= {n: values[:, i] for i, n in enumerate(group.samples)}
         together = np.stack([found[n] for n in self.samples(results.scale, name)], axis=1)
         return together if timed else np.minimum(together, 2.0 * self.zero(results))
@@ -167,7 +172,7 @@ class Contest(Panel):
         """Return a line per method."""
         series = []
         for name in self.methods(results.scale):
-            method = METHODS[name]
+            method = self.roster[name]
             look = {"dash": method.dash, "marker": method.marker, "size": 2.5, "width": 1.6 if name in OURS else 1.0}
             errors = self.column(results, name, "rmse")
             series.append(curve(self.samples(results.scale, name), errors, method.label, method.colour, **look))
@@ -195,13 +200,13 @@ class Contest(Panel):
         for rival, by_n in ratios.items():
             there = self.against(results, rival, "visited")
             words = ", ".join(f"{n:,}: {r} ({there[n].value:.3g})" for n, r in by_n.items())
-            notes.append(f"{METHODS[rival].label}{self.swept(results, rival)}: {words}")
+            notes.append(f"{self.roster[rival].label}{self.swept(results, rival)}: {words}")
         note = "; ".join(notes) + "; in brackets at states that a stream visits"
         return Finding(below(worst, 1.0), worst, "RMSE of Krylov LSTD over theirs, worst case", note)
 
     def swept(self, results: Results, name: str) -> str:
         """Say for how many numbers of samples the sweep of a method ended inside its axes, if it has one."""
-        if not METHODS[name].axes:
+        if not self.roster[name].axes:
             return ""
         inside = results[self.sweep(results.scale, name)].columns["inside"]
         return f" (best setting inside the sweep for {int(inside.sum())} of {len(inside)} numbers of samples)"

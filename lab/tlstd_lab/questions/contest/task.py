@@ -14,7 +14,7 @@ from tlstd.evaluation import choose
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray, Transitions
 from tlstd_lab.learning import make
-from tlstd_lab.problems import problem, stream, visited
+from tlstd_lab.problems import measured, stream, visited
 from tlstd_lab.questions.contest.methods import scaled
 from tlstd_lab.shared_lstd import sharing
 
@@ -35,7 +35,7 @@ def contest(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatAr
     if there is none; ``zero``, the RMSE of predicting 0.
     """
     name, samples = settings["problem"], settings["samples"]
-    made, there = problem(name), visited(name)
+    made, there = measured(name), visited(name)
     steps = stream(name, settings.get("length", samples[-1]), seed)
     with one_thread(), np.errstate(all="ignore"):
         _measure(settings, steps[: min(WARM_UP, samples[0])])
@@ -61,7 +61,7 @@ def _measure(settings: dict[str, Any], steps: Transitions) -> tuple[LinearEstima
         ((parameter, values),) = settings["choose"].items()
         factory: Callable[..., LinearEstimator] = partial(_model, settings)
         if settings.get("shared"):
-            factory = sharing(settings["estimator"], problem(settings["problem"]).features.n_features)
+            factory = sharing(settings["estimator"], measured(settings["problem"]).n_features)
         choice = choose(lambda value: factory(**{parameter: value}), values, steps)
         more = {parameter: choice.value}
     model = _model(settings, **more)
@@ -71,10 +71,10 @@ def _measure(settings: dict[str, Any], steps: Transitions) -> tuple[LinearEstima
 
 
 def _model(settings: dict[str, Any], **more: Any) -> LinearEstimator:
-    made = problem(settings["problem"])
+    made = measured(settings["problem"])
     candidates = settings.get("choose") or {}
     first = {parameter: values[0] for parameter, values in candidates.items()}
-    return make(scaled(settings["estimator"], made.square_length) | first | more, made.features.n_features)
+    return make(scaled(settings["estimator"], made.square_length, made.n_features) | first | more, made.n_features)
 
 
 def _read(model: LinearEstimator) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, IntArray
 from tlstd_lab.learning import make
-from tlstd_lab.problems import problem, stream
+from tlstd_lab.problems import measured, stream
 from tlstd_lab.questions.contest.methods import filled, scaled
 
 Place = tuple[int, ...]
@@ -71,9 +71,9 @@ class Search:
         return True
 
     def _curve(self, estimator: Mapping[str, Any], seed: int) -> FloatArray:
-        made, samples = problem(self.settings["problem"]), self.settings["samples"]
+        made, samples = measured(self.settings["problem"]), self.settings["samples"]
         steps = stream(self.settings["problem"], samples[-1], seed)
-        model, errors = make(scaled(estimator, made.square_length), made.features.n_features), []
+        model, errors = make(scaled(estimator, made.square_length, made.n_features), made.n_features), []
         with one_thread(), np.errstate(all="ignore"):
             for start, stop in zip((0, *samples), samples, strict=False):
                 model.update_many(steps[start:stop])
@@ -88,7 +88,13 @@ class Search:
 
     def _inside(self, place: Place) -> bool:
         """Whether no axis ends where it could go on: step sizes, decays towards 0, more passes."""
-        open_ends = {"alpha": (True, True), "eta": (True, True), "n0": (True, False), "passes": (False, True)}
+        open_ends = {
+            "alpha": (True, True),
+            "rate": (True, True),
+            "eta": (True, True),
+            "n0": (True, False),
+            "passes": (False, True),
+        }
         for i, (name, values) in zip(place, self.axes.items(), strict=True):
             low, high = open_ends.get(name, (False, False))
             if (low and i == 0) or (high and i == len(values) - 1):

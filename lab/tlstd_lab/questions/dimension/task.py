@@ -13,7 +13,7 @@ from tlstd.linalg.krylov import Arnoldi, KrylovPath
 from tlstd.linalg.svd import svd
 from tlstd.linalg.threads import one_thread
 from tlstd.types import FloatArray, Transitions
-from tlstd_lab.problems import Problem, problem, stream, visited
+from tlstd_lab.problems import KnownProcess, Problem, problem, stream, visited
 
 
 def dimension(settings: dict[str, Any], seed: int) -> dict[str, FloatArray]:
@@ -81,12 +81,12 @@ def path_of(model: KrylovLSTD, dimension: int) -> KrylovPath:
     return arnoldi.paths[0]
 
 
-def columns(where: Problem, model: KrylovLSTD) -> Any:
+def columns(where: Problem | KnownProcess, model: KrylovLSTD) -> Any:
     """Features of the problem's states, those that were seen."""
     X = where.X if isinstance(where.X, np.ndarray) else sp.csc_array(where.X)
     return X[:, model.seen_ids]
 
 
-def rmse(where: Problem, on_basis: FloatArray, y: FloatArray) -> float:
+def rmse(where: Problem | KnownProcess, on_basis: FloatArray, y: FloatArray) -> float:
     """Error of a solution with these coordinates."""
     return where.rmse(on_basis[:, : y.size] @ y)

@@ -8,5 +8,5 @@ QUESTION = Question(
         "diverging-spiral": "panel:OnSpiral",
         "tdrc-simple": "simple:Simple",
     },
-    tasks={"stability": Task("task:stability"), "projected-area": Task("task:projected_area")},
+    tasks={"stability": Task("task:stability", version=2), "projected-area": Task("task:projected_area")},
 )

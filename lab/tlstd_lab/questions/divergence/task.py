@@ -2,70 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from tlstd.domains import MarkovRewardProcess, OffPolicyProcess, baird, boyan_chain, random_walk, spiral
-from tlstd.domains.baird import START
+from tlstd.domains import MarkovRewardProcess
 from tlstd.domains.spiral import START as SPIRAL_START
 from tlstd.domains.spiral import spiral_weights
-from tlstd.errors import InvalidParameterError
 from tlstd.types import FloatArray, IntArray, Transitions
 from tlstd_lab.learning import make
-
-
-def off_policy_walk(features: Any) -> OffPolicyProcess:
-    """The random walk of five states: the target goes right 6 times in 10, the behaviour 5 times.
-
-    Example
-    -------
-    >>> off_policy_walk("tabular").values().round(2)
-    array([-0.27,  0.22,  0.54,  0.76,  0.9 ])
-    """
-    walk = random_walk(5, features=features)
-    P, rewards = np.zeros((5, 2, 5)), np.zeros((5, 2))
-    P[np.arange(1, 5), 0, np.arange(4)] = P[np.arange(4), 1, np.arange(1, 5)] = 1.0
-    rewards[0, 0], rewards[4, 1] = -1.0, 1.0
-    return OffPolicyProcess(
-        P,
-        rewards,
-        walk.X,
-        target=np.tile([0.4, 0.6], (5, 1)),
-        behaviour=np.full((5, 2), 0.5),
-        gamma=1.0,
-        start=walk.start,
-        name="off-policy walk",
-    )
-
-
-PROCESSES: dict[str, Callable[[], MarkovRewardProcess]] = {
-    "baird": lambda: baird(weights=-np.array(START)),
-    "spiral": lambda: spiral(weights=-np.array(SPIRAL_START)),
-    "walk-tabular": partial(off_policy_walk, "tabular"),
-    "walk-inverted": partial(off_policy_walk, "inverted"),
-    "walk-dependent": partial(off_policy_walk, "dependent"),
-    "boyan": boyan_chain,
-}
-"""The first two with rewards such that estimators, which begin at 0, begin where the literature does."""
-
-
-@lru_cache(maxsize=8)
-def process_of(name: str) -> MarkovRewardProcess:
-    """The process of this name."""
-    if name not in PROCESSES:
-        raise InvalidParameterError(f"there is no process {name!r}: choose one of {', '.join(PROCESSES)}")
-    return PROCESSES[name]()
+from tlstd_lab.problems import process_of
 
 
 def stability(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatArray]:
     """Errors at the start and after each of ``samples`` samples.
 
     ``rmsve`` is the root of the mean squared error of values, ``rmspbe`` that of the mean squared projected Bellman
-    error, both weighted by how often the stream visits the states, at λ = 0. Settings: ``process`` (see ``PROCESSES``),
-    ``estimator`` (its class may be "spiral": TD on the curve), ``samples``.
+    error, both weighted by how often the stream visits the states, at λ = 0. Settings: ``process`` (one of
+    ``problems.PROCESSES``), ``estimator`` (its class may be "spiral": TD on the curve), ``samples``.
     """
     process, samples = process_of(settings["process"]), settings["samples"]
     steps = process.sample(samples[-1], np.random.default_rng(seed))

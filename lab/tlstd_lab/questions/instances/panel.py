@@ -35,7 +35,7 @@ class Instance(Contest):
     name = title = caption = "instance"
 
     def __init__(self, problem: str) -> None:
-        self.problem = problem  # type: ignore[misc]
+        self.problem = problem
 
     def methods(self, scale: Scale) -> list[str]:
         """Return who takes part."""
