@@ -116,7 +116,8 @@ def command(
         source = _Source(logs, columns or None, preset, log_options, _options(storage or []))
         question: dict[str, Any] = {"gamma": gamma, "features": features}
         if plan:
-            typer.echo(str(_plan(source, max(1, workers), question)))
+            found_plan = _plan(source, max(1, workers), question)
+            typer.echo(found_plan.to_json() if json_ else "\n".join(map(printable, str(found_plan).splitlines())))
             return
         question |= {"policy": target, "start": start, "level": level}
         with progress() as report:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from time import perf_counter
 
 import numpy as np
@@ -76,6 +77,11 @@ class Plan:
         """Reading once, and a round for each dimension; without choosing parameters."""
         a_worker = self.n_steps / self.n_workers
         return a_worker * (self.seconds_to_read + self.dimension * self.seconds_to_multiply)
+
+    def to_json(self) -> str:
+        """The estimates, for programs."""
+        names = ("worker_bytes", "client_bytes", "round_bytes", "between_workers", "seconds")
+        return json.dumps(asdict(self) | {name: getattr(self, name) for name in names})
 
     def __str__(self) -> str:
         lines = [
