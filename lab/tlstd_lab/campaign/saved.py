@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from tlstd.checks import files
 from tlstd.estimators.ilstd import ILSTD
@@ -11,7 +12,7 @@ from tlstd.estimators.registry import ESTIMATORS
 from tlstd_lab.campaign import hordes, values
 from tlstd_lab.campaign.row import estimators
 
-OTHERS = {"ValueFunction": values, "Horde": hordes}
+OTHERS: dict[str, Any] = {"ValueFunction": values, "Horde": hordes}
 
 
 def kinds() -> list[str]:
@@ -23,7 +24,8 @@ def kinds() -> list[str]:
 def sound(kind: str) -> list[bytes]:
     """Sound files of a kind."""
     if kind in OTHERS:
-        return OTHERS[kind].sound_files()
+        found: list[bytes] = OTHERS[kind].sound_files()
+        return found
     factory = ESTIMATORS[kind]
     return files.sound_files(factory, wide=isinstance(factory(12), ILSTD))
 
@@ -31,6 +33,7 @@ def sound(kind: str) -> list[bytes]:
 def user(kind: str) -> Callable[[bytes], str]:
     """What loads a file of a kind and uses what is in it; it returns "refused" or "used"."""
     if kind in OTHERS:
-        return OTHERS[kind].use
+        use: Callable[[bytes], str] = OTHERS[kind].use
+        return use
     cls = type(ESTIMATORS[kind](12))
     return lambda data: files.use(data, cls)

@@ -103,11 +103,11 @@ def _cell(names: tuple[str, ...], values: tuple[Any, ...], *, last: bool | None 
 
 def _types(rng: Rng, frame: pl.DataFrame) -> pl.DataFrame:
     """Other types of the same values."""
-    floats = [pl.Float32, pl.Float64, pl.Decimal(12, 6)]
-    integers = [pl.Int8, pl.Int16, pl.UInt16, pl.Int32, pl.UInt64, pl.Float32, pl.Float64]
+    floats: list[Any] = [pl.Float32, pl.Float64, pl.Decimal(12, 6)]
+    integers: list[Any] = [pl.Int8, pl.Int16, pl.UInt16, pl.Int32, pl.UInt64, pl.Float32, pl.Float64]
     for name, kinds in (("obs_0", floats), ("obs_1", floats), ("reward", floats), ("step", integers)):
         frame = frame.with_columns(pl.col(name).cast(kinds[rng.integers(len(kinds))]))
-    whole = [pl.Int8, pl.UInt8, pl.Int32, pl.UInt64]
+    whole: list[Any] = [pl.Int8, pl.UInt8, pl.Int32, pl.UInt64]
     return frame.with_columns(pl.col("action").cast(whole[rng.integers(len(whole))]))
 
 
@@ -150,12 +150,13 @@ def _more(rng: Rng, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _shuffled(rng: Rng, frame: pl.DataFrame) -> pl.DataFrame:
-    return frame[rng.permutation(frame.height).tolist()]
+    rows: list[int] = rng.permutation(frame.height).tolist()
+    return frame[rows]
 
 
 def _repeated(rng: Rng, frame: pl.DataFrame) -> pl.DataFrame:
-    rows = np.sort(np.concatenate([np.arange(frame.height), rng.integers(0, frame.height, 3)]))
-    return frame[rows.tolist()]
+    rows: list[int] = np.sort([*range(frame.height), *rng.integers(0, frame.height, 3)]).tolist()
+    return frame[rows]
 
 
 def _columns_permuted(rng: Rng, frame: pl.DataFrame) -> pl.DataFrame:
@@ -217,7 +218,7 @@ def _time(rng: Rng, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _dates(rng: Rng, frame: pl.DataFrame) -> pl.DataFrame:
-    kinds = [pl.Duration("ms"), pl.Datetime("us"), pl.Date, pl.Duration("ns")]
+    kinds: list[Any] = [pl.Duration("ms"), pl.Datetime("us"), pl.Date, pl.Duration("ns")]
     return frame.with_columns(pl.col("step").cast(kinds[rng.integers(len(kinds))]))
 
 
@@ -278,8 +279,8 @@ def _npz(frame: pl.DataFrame, path: Path, compressed: bool) -> None:
     (np.savez_compressed if compressed else np.savez)(path, **arrays)
 
 
-_PARQUET = ("uncompressed", "snappy", "gzip", "lz4", "zstd", "brotli")
-_IPC = ("uncompressed", "lz4", "zstd")
+_PARQUET: tuple[Any, ...] = ("uncompressed", "snappy", "gzip", "lz4", "zstd", "brotli")
+_IPC: tuple[Any, ...] = ("uncompressed", "lz4", "zstd")
 
 
 def written(rng: Rng, frame: pl.DataFrame, folder: Path) -> tuple[str, Source]:
@@ -295,9 +296,9 @@ def written(rng: Rng, frame: pl.DataFrame, folder: Path) -> tuple[str, Source]:
         return kind, frame
     if kind == "parquet":
         groups = int(rng.integers(1, 60))
-        frame.write_parquet(path, compression=_PARQUET[rng.integers(len(_PARQUET))], row_group_size=groups)  # type: ignore[arg-type]
+        frame.write_parquet(path, compression=_PARQUET[rng.integers(len(_PARQUET))], row_group_size=groups)
     elif kind == "ipc":
-        frame.write_ipc(path, compression=_IPC[rng.integers(len(_IPC))])  # type: ignore[arg-type]
+        frame.write_ipc(path, compression=_IPC[rng.integers(len(_IPC))])
     elif kind == "npz":
         _npz(frame, path, bool(rng.integers(2)))
     elif kind == "parts":

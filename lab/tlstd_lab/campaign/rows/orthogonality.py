@@ -143,7 +143,8 @@ def _pairs(rng: np.random.Generator) -> FloatArray:
 
 
 def _graded(rng: np.random.Generator) -> FloatArray:
-    return rng.standard_normal((300, 40)) * np.logspace(0, -30, 40)
+    scales: FloatArray = np.logspace(0, -30, 40)
+    return rng.standard_normal((300, 40)) * scales
 
 
 def _sizes(rng: np.random.Generator) -> FloatArray:
@@ -166,7 +167,8 @@ def _vandermonde(rng: np.random.Generator) -> FloatArray:
 
 
 def _hilbert(rng: np.random.Generator) -> FloatArray:
-    return 1.0 / (np.arange(300)[:, None] + np.arange(40) + 1.0)
+    X: FloatArray = 1.0 / (np.arange(300.0)[:, None] + np.arange(40.0) + 1.0)
+    return X
 
 
 def _subnormal(rng: np.random.Generator) -> FloatArray:

@@ -87,7 +87,7 @@ class _Pages:
             raise AssertionError(f"a dialogue is open: {self.chrome.switch_to.alert.text!r}")
         except NoAlertPresentException:
             pass
-        found = self.chrome.execute_script(LOOK)  # type: ignore[no-untyped-call]
+        found = self.chrome.execute_script(LOOK)
         for name in ("ran", "bad", "handlers", "away"):
             assert not found[name], f"{name}: {found[name]}"
         assert found["styles"] == 1, f"there are {found['styles']} styles"

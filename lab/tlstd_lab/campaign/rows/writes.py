@@ -76,7 +76,7 @@ def _page() -> Files:
     for n in (60, 80):
         log = Log.from_arrays(rng.random((n, 2)), rng.random(n), terminated=np.arange(n) % 10 == 9)
         made.append(evaluate(log, gamma=0.9, estimators=["Monte Carlo"]))
-    old, new = (lambda path, found=found: write_page(found, path) for found in made)  # type: ignore[misc]
+    old, new = (lambda path, found=found: write_page(found, path) for found in made)
     return Files(old, new, lambda path: _ends_with(path, b"</html>"))
 
 
@@ -85,20 +85,14 @@ def _ends_with(path: str, end: bytes) -> None:
 
 
 def _bundle() -> Files:
-    with temporary_folder() as folder:
-        return _packed(Store(folder))
-
-
-def _packed(store: Store) -> Files:
+    place = temporary_folder()
     specs = [RunSpec("tlstd_lab.campaign.rows.workers:run", {"n": i}) for i in range(3)]
-    for spec in specs:
-        store.write(spec, {"x": np.arange(500.0) * spec.settings["n"]}, seconds=1.0)
+    for i, spec in enumerate(specs):
+        Store(place.name).write(spec, {"x": np.arange(500.0) * i}, seconds=1.0)
     keys = [spec.key for spec in specs]
-    everything = store.read_many(keys)
-    assert len(everything) == 3
     return Files(
-        lambda path: store.pack(keys[:1], path),
-        lambda path: store.pack(keys, path),
+        lambda path: Store(place.name).pack(keys[:1], path),  # the folder is there as long as these functions
+        lambda path: Store(place.name).pack(keys, path),
         lambda path: Store("/nowhere", [path]).read(keys[0]),
     )
 
@@ -181,7 +175,7 @@ class Faults:
 
         for name, function in before.items():
             setattr(os, name, self.counted(function, name))
-        builtins.open = opening  # type: ignore[assignment]
+        builtins.open = opening
         try:
             yield
         finally:
