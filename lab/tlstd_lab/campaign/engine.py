@@ -164,7 +164,7 @@ class Campaign:
             "limit": state.limits[name],
             "seconds": seconds,
         }
-        process = self._process(self._checked and row.checked, row.alone)
+        process = self._process(self._checked and row.checked, row.fresh or row.alone)
         for batch in process.batches(order):
             with self._lock:
                 if self._stopped:
@@ -174,19 +174,19 @@ class Campaign:
                 state.failures += [self._folder.path / "failures" / each for each in line["failures"]]
                 state.now = f"{name}: {subject}"
                 self._progress(state)
-        if row.alone:
+        if row.fresh or row.alone:
             process.kill()
 
-    def _process(self, checked: bool, alone: bool) -> Process:
+    def _process(self, checked: bool, new: bool) -> Process:
         """This thread's process, or a new one."""
         if not hasattr(self._own, "processes"):
             self._own.processes = {}
-        found: Process | None = None if alone else self._own.processes.get(checked)
+        found: Process | None = None if new else self._own.processes.get(checked)
         if found is None or not found.alive:
             found = Process(checked)
             with self._lock:
                 self._processes.append(found)
-            if not alone:
+            if not new:
                 self._own.processes[checked] = found
         return found
 

@@ -41,8 +41,10 @@ class Row:
         Memory that a try may take beyond what is there before.
     checked : bool
         Whether kernels check their indices.
+    fresh : bool
+        In a new process, because children use polars, whose threads do not survive a fork.
     alone : bool
-        In a new process and without forking, because the task has threads, servers or a browser.
+        In a new process and without forking, because the task itself has threads, servers or a browser.
     chain : bool
         Whether each try goes on from what the one before has left in the folder: the first failure is the last try.
     evidence : callable, optional
@@ -59,6 +61,7 @@ class Row:
     seconds: float = 30.0
     megabytes: int | None = None
     checked: bool = True
+    fresh: bool = False
     alone: bool = False
     chain: bool = False
     evidence: Callable[[str, int, int], dict[str, bytes]] | None = None

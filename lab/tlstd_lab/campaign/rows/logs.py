@@ -476,6 +476,6 @@ ROW = Row(
     subjects=lambda: ["whole", "in chunks"],
     task=_task,
     checked=False,
-    alone=False,
+    fresh=True,
     evidence=_evidence,
 )

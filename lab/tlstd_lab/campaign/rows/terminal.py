@@ -186,4 +186,5 @@ ROW = Row(
     task=_task,
     seconds=60.0,
     checked=False,
+    fresh=True,
 )

@@ -29,8 +29,6 @@ from tlstd.evaluation import ValueFunction
 from tlstd.page import write_page
 from tlstd_lab.campaign import hordes, values
 from tlstd_lab.campaign.row import Row, estimators
-from tlstd_lab.spec import RunSpec
-from tlstd_lab.store import Store
 
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EINTR)
 _CALLS = ("open", "fsync", "replace", "rename", "link", "chmod")
@@ -84,19 +82,6 @@ def _ends_with(path: str, end: bytes) -> None:
     assert Path(path).read_bytes().strip().endswith(end), "the file is cut off"
 
 
-def _bundle() -> Files:
-    place = temporary_folder()
-    specs = [RunSpec("tlstd_lab.campaign.rows.workers:run", {"n": i}) for i in range(3)]
-    for i, spec in enumerate(specs):
-        Store(place.name).write(spec, {"x": np.arange(500.0) * i}, seconds=1.0)
-    keys = [spec.key for spec in specs]
-    return Files(
-        lambda path: Store(place.name).pack(keys[:1], path),  # the folder is there as long as these functions
-        lambda path: Store(place.name).pack(keys, path),
-        lambda path: Store("/nowhere", [path]).read(keys[0]),
-    )
-
-
 def _rounds() -> Files:
     """Rounds of a cluster's computation: never replaced, so that there is no old one."""
 
@@ -110,7 +95,6 @@ _MADE: dict[str, Callable[[], Files]] = {
     "ValueFunction": lambda: _of_saved(values.sound_files(), ValueFunction.load),
     "Horde": lambda: _of_saved(hordes.sound_files(), Horde.load),
     "page": _page,
-    "bundle of runs": _bundle,
     "rounds of a cluster": _rounds,
 }
 
