@@ -127,7 +127,7 @@ class Campaign:
         state = self.state
         names = [name for name in state.rows if state.open(name)]
         left = state.seconds - state.spent()
-        if not names or left <= 0 or (not first and left / len(names) < LEAST):
+        if not names or left < 0.5 or (not first and left / len(names) < LEAST):
             return False
         names = sorted(names, key=state.spent)
         tasks = [pool.submit(self._run_row, name, names[k:], first) for k, name in enumerate(names)]

@@ -93,9 +93,9 @@ class Process:
             how = f"ended with code {self._process.returncode}"
         except subprocess.TimeoutExpired:
             how = f"did not answer within {SILENCE:g} s"
-        self.kill()
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace").strip().splitlines() or ["nothing was said"]
+        self.kill()
         return f"the process {how}: {said[-1]}"
 
     def kill(self) -> None:
@@ -103,7 +103,7 @@ class Process:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, 9)
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with suppress(OSError):
+        for stream in (self._process.stdin, self._process.stdout, self._errors):
+            with suppress(OSError):
+                if stream is not None:
                     stream.close()

@@ -64,7 +64,10 @@ class Folder:
         self._stamp = {"seed": seed, "code": code()}
         try:  # before hours of work, not after
             (path / FAILURES).mkdir(parents=True, exist_ok=True)
-            (path / PROGRESS).touch()
+            with (path / PROGRESS).open("a+b") as file:
+                file.seek(max(0, file.tell() - 1))
+                if file.read() not in (b"", b"\n"):  # a line was cut off
+                    file.write(b"\n")
         except OSError as error:
             raise InvalidParameterError(
                 f"cannot write to {path} ({error.strerror}): choose another folder with --out"

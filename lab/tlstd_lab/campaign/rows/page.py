@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from selenium.common.exceptions import NoAlertPresentException
+from selenium.webdriver import Chrome
 
 from tlstd import Log, evaluate
 from tlstd.checks.children import Task
@@ -76,33 +77,34 @@ class _Pages:
         with explained(repr(words)):
             path = Path(self.folder.name) / "page.html"
             write_page(evaluation, path)
-            self.look(path, words)
+            look(self.chrome, path, words)
         return "shown as text"
-
-    def look(self, path: Path, words: list[str]) -> None:
-        """Raise unless a page shows words and nothing else came of them."""
-        console(self.chrome), requests(self.chrome)
-        self.chrome.get(path.as_uri())
-        try:
-            raise AssertionError(f"a dialogue is open: {self.chrome.switch_to.alert.text!r}")
-        except NoAlertPresentException:
-            pass
-        found = self.chrome.execute_script(LOOK)
-        for name in ("ran", "bad", "handlers", "away"):
-            assert not found[name], f"{name}: {found[name]}"
-        assert found["styles"] == 1, f"there are {found['styles']} styles"
-        assert found["shown"], "the answer is hidden"
-        for name in words:
-            assert printable(name) in found["text"], f"{name!r} is not on the page"
-        asked = {url.split("#")[0] for url in requests(self.chrome) if not url.startswith(HARMLESS)}
-        assert asked <= {path.as_uri()}, f"it asks for {asked}"
-        logged = console(self.chrome)
-        assert not logged, f"the browser says {logged[0]['message']}"
 
     def close(self) -> None:
         """End the browser."""
         self.chrome.quit()
         self.folder.cleanup()
+
+
+def look(chrome: Chrome, path: Path, words: list[str]) -> None:
+    """Raise unless a page shows words and nothing else came of them."""
+    console(chrome), requests(chrome)
+    chrome.get(path.as_uri())
+    try:
+        raise AssertionError(f"a dialogue is open: {chrome.switch_to.alert.text!r}")
+    except NoAlertPresentException:
+        pass
+    found = chrome.execute_script(LOOK)
+    for name in ("ran", "bad", "handlers", "away"):
+        assert not found[name], f"{name}: {found[name]}"
+    assert found["styles"] == 1, f"there are {found['styles']} styles"
+    assert found["shown"], "the answer is hidden"
+    for name in words:
+        assert printable(name) in found["text"], f"{name!r} is not on the page"
+    asked = {url.split("#")[0] for url in requests(chrome) if not url.startswith(HARMLESS)}
+    assert asked <= {path.as_uri()}, f"it asks for {asked}"
+    logged = console(chrome)
+    assert not logged, f"the browser says {logged[0]['message']}"
 
 
 def _task(subject: str, seed: int, folder: Path) -> Task:

@@ -162,7 +162,7 @@ def _task(subject: str, seed: int, folder: Path) -> Task:
 
 def check(arguments: list[str], as_json: bool) -> str:
     """Run a command, and raise if it prints raw escapes, raises anything, or prints what is no JSON."""
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(app, arguments, color=True)  # else escapes are taken out on the way
     error = result.exception
     if error is not None and not isinstance(error, SystemExit):
         place = traceback.extract_tb(sys.exc_info()[2] or error.__traceback__)[-1]

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tlstd import Horde, Log, evaluate, load
+from tlstd import Horde, Log, evaluate
 from tlstd.checks.children import Task
-from tlstd.checks.data import explained, stream, temporary_folder
+from tlstd.checks.data import explained, loaded, stream, temporary_folder
 from tlstd.cluster.checkpoint import Checkpoint
 from tlstd.errors import TlstdError
 from tlstd.estimators.registry import ESTIMATORS
@@ -55,7 +55,7 @@ def _of_estimator(name: str) -> Files:
     steps = stream(80, n_features=60)
     first.update_many(steps[:30])
     second.update_many(steps)
-    return Files(first.save, second.save, load)
+    return Files(first.save, second.save, lambda path: loaded(path, type(first)))
 
 
 def _of_saved(found: list[bytes], load: Callable[[Any], Any]) -> Files:
