@@ -203,3 +203,19 @@ def test_five_lines_of_python(folder: Path) -> None:
     starts = [float(log.rewards[a:b] @ 0.9 ** np.arange(b - a)) for a, b in pairwise(log.episodes)]
     assert evaluation.value == pytest.approx(np.mean(starts), abs=0.05)
     assert evaluation.rows[-1].value == pytest.approx(np.mean(starts))  # Monte Carlo is that mean
+
+
+def test_what_is_printed_has_no_raw_escapes(folder: Path) -> None:
+    """Names of files in JSON, in the plan and in mistakes: control characters and changes of direction."""
+    name = "\x9b31m\u202e\x1b]0;x\x07.parquet"
+    (folder / "steps.parquet").rename(folder / name)
+    for options in (["--json"], ["--plan"], ["--plan", "--json"]):
+        found = run("evaluate", name, "--gamma", "0.9", *options)
+        assert found.exit_code == 0, found.output
+        assert all(c.isprintable() or c == "\n" for c in found.output)
+        if "--json" in options:
+            answer = json.loads(found.stdout)
+            assert name in (answer["file"] if "--plan" in options else answer["source"])
+    found = run("inspect", "a", "\u202e\U000e0041")
+    assert found.exit_code == 2
+    assert r"(\u202e\U000e0041)" in found.output
