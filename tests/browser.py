@@ -2,58 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from selenium.common.exceptions import WebDriverException
-from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
+from tlstd_lab.browser import HARMLESS, console, requests, started
+
+from tlstd.errors import TlstdError
+
+__all__ = ["CONTRAST", "HARMLESS", "REQUIRED", "Look", "chrome"]
 
 REQUIRED = "TLSTD_BROWSER"
 """Set this variable to "required" where a missing browser is a failure."""
-
-ARGUMENTS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-    "--window-size=1400,1000",
-)
-
-HARMLESS = ("chrome://", "data:", "about:", "devtools://")
-"""Beginnings of addresses that are the browser's own."""
 
 
 @pytest.fixture(scope="session")
 def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     """A headless chromium with logs of its console and its requests."""
-    browser, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))
-    if browser is None or driver is None:
-        say = pytest.fail if os.environ.get(REQUIRED) == "required" else pytest.skip
-        say("there is no chromium with chromedriver: install Debian's chromium and chromium-driver")
-    options = ChromeOptions()
-    options.binary_location = browser
-    for argument in (*ARGUMENTS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     try:
-        made = Chrome(options=options, service=Service(driver))
-    except WebDriverException as error:
+        made = started(tmp_path_factory.mktemp("profile"))
+    except TlstdError as error:
         say = pytest.fail if os.environ.get(REQUIRED) == "required" else pytest.skip
-        say(f"chromium does not start: {error.msg}")
-    made.set_script_timeout(20)
+        say(str(error))
     yield made
     made.quit()
 
@@ -90,16 +65,11 @@ class Look:
 
     def console(self) -> list[dict[str, Any]]:
         """What the page has logged since this was asked for last."""
-        return self._log("browser")
+        return console(self.chrome)
 
     def requests(self) -> list[str]:
         """Addresses that the page has asked for since this was asked for last."""
-        messages = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
-        return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-
-    def _log(self, kind: str) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self.chrome.get_log(kind)  # type: ignore[no-untyped-call]
-        return entries
+        return requests(self.chrome)
 
 
 CONTRAST = """

@@ -13,7 +13,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from tlstd_lab.campaign import bounds_checked
+from tlstd_lab.campaign.processes import bounds_checked
 
 ROOT = Path(__file__).parents[1]
 CHECKED = os.environ.get("NUMBA_BOUNDSCHECK") == "1"

@@ -263,3 +263,19 @@ def test_a_plan_for_programs(folder: Path) -> None:
     assert (found["schema"], found["n_files"], found["n_workers"]) == (1, 1, 3)
     assert found["worker_bytes"] > found["bytes_per_step"] > 0.0
     assert found["seconds"] > 0.0
+
+
+def test_what_is_printed_has_no_raw_escapes(folder: Path) -> None:
+    """Names of files in JSON, in the plan and in mistakes: control characters and changes of direction."""
+    name = "\x9b31m\u202e\x1b]0;x\x07.parquet"
+    (folder / "steps.parquet").rename(folder / name)
+    for options in (["--json"], ["--plan"], ["--plan", "--json"]):
+        found = run("evaluate", name, "--gamma", "0.9", *options)
+        assert found.exit_code == 0, found.output
+        assert all(c.isprintable() or c == "\n" for c in found.output)
+        if "--json" in options:
+            answer = json.loads(found.stdout)
+            assert name in (answer["file"] if "--plan" in options else answer["source"])
+    found = run("inspect", "a", "\u202e\U000e0041")
+    assert found.exit_code == 2
+    assert r"(\u202e\U000e0041)" in found.output

@@ -6,14 +6,15 @@ Here 15 for every estimator; ``uv run tlstd campaign`` has 2,000.
 from __future__ import annotations
 
 from collections import Counter
+from types import ModuleType
 from zlib import crc32
 
 import numpy as np
 import pytest
-from tlstd_lab import crafted_values
+from tlstd_lab.campaign import hordes, values
 
 from tests.estimators.plain import Plain
-from tlstd.checks import files
+from tlstd.checks import children, files
 from tlstd.estimators.ilstd import ILSTD
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.types import Transition
@@ -31,10 +32,23 @@ def test_crafted_files(name: str, tries: int) -> None:
         assert min(counts["refused"], counts["used"]) > 0.1 * tries
 
 
+def tried(kind: ModuleType, tries: int) -> list[children.Outcome]:
+    task = files.crafting(kind.sound_files(), kind.use, 0)
+    return children.run(task, range(tries), seconds=files.SECONDS, megabytes=files.MEGABYTES)
+
+
+@pytest.mark.parametrize("tries", [25, pytest.param(2_000, marks=pytest.mark.long)])
+def test_crafted_hordes(tries: int) -> None:
+    outcomes = tried(hordes, tries)
+    assert [outcome for outcome in outcomes if outcome.failed] == []
+    counts = Counter(outcome.words for outcome in outcomes)
+    assert min(counts["refused"], counts["used"]) > 0.1 * tries
+
+
 @pytest.mark.parametrize("tries", [60, pytest.param(2_000, marks=pytest.mark.long)])
 def test_crafted_value_functions(tries: int) -> None:
     """Features, constants and the model inside, each changed: refused, or used without another error."""
-    outcomes = crafted_values.try_files(tries)
+    outcomes = tried(values, tries)
     assert [outcome for outcome in outcomes if outcome.failed] == []
     counts = Counter(outcome.words for outcome in outcomes)
     assert min(counts["refused"], counts["used"]) > 0.1 * tries
@@ -42,7 +56,7 @@ def test_crafted_value_functions(tries: int) -> None:
 
 @pytest.mark.long
 def test_every_field_of_a_value_function_is_changed() -> None:
-    sound = crafted_values.sound_files()
+    sound = values.sound_files()
     changed = " ".join(files.crafted(sound, 0, i)[0] for i in range(6_000))
     for data in sound:
         header, arrays = files.unpack(data)

@@ -1,26 +1,41 @@
-"""The campaign: what it counts, what it keeps of a failure, and that a failure can be repeated."""
+"""The campaign: every row finds what is broken on purpose, and the engine shares its time, goes on and repeats."""
 
 from __future__ import annotations
 
 import json
-import shlex
-import sys
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
+import polars as pl
 import pytest
-from tlstd_lab import campaign
+from tlstd_lab.campaign import engine, registry, summary
+from tlstd_lab.campaign.engine import Campaign
+from tlstd_lab.campaign.row import Row
+from tlstd_lab.campaign.rows import files as file_rows
+from tlstd_lab.campaign.rows import logs, orthogonality, page, terminal, workers, writes
+from tlstd_lab.campaign.store import Folder
+from tlstd_lab.executors import InProcess, Outcome
 from typer.testing import CliRunner
 
 from tests.estimators.plain import Plain
+from tests.page.conftest import chrome
+from tlstd import container
+from tlstd.checks import children
 from tlstd.cli.app import app
+from tlstd.errors import InvalidParameterError
 from tlstd.estimators.registry import ESTIMATORS
+from tlstd.estimators.tlstd import TLSTD
 from tlstd.types import Transition
 
-COUNTS = {"interrupts": 3, "exceptions": 12, "reads": 300, "files": 40, "inputs": 50}
+__all__ = ["chrome"]
 
 
-class Broken(Plain):
+class Forgetful(Plain):
     """Uses a number from its file as an index, and forgets what it has learned when it is cut off."""
 
     def learn(self, steps: list[Transition]) -> None:
@@ -32,50 +47,280 @@ class Broken(Plain):
         self.state = state
 
 
-def test_parts_of_a_sound_and_a_broken_estimator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    factories: dict[str, Any] = {"plain": Plain, "broken": Broken}
-    for name, factory in factories.items():
-        monkeypatch.setitem(ESTIMATORS, name, factory)
-    parts = {
-        (name, part): campaign.try_part(name, part, count, 0, None, tmp_path)
-        for name in factories
-        for part, count in COUNTS.items()
-    }
-    for part, done in {"interrupts": 3, "exceptions": 12, "reads": 320, "files": 40, "inputs": 60}.items():
-        assert parts["plain", part]["done"] == parts["broken", part]["done"] == done
-        assert parts["plain", part]["failures"] == []
-    assert sum(parts["plain", "files"]["tally"].values()) == 40
-    failures = parts["broken", "exceptions"]["failures"]
-    assert "n_updates is 0" in failures[0]["words"]
-    words = shlex.split(failures[0]["again"])
-    assert words[:5] == ["uv", "run", "python", "-m", "tlstd_lab.campaign"]
-    again = campaign.try_part("broken", "exceptions", 12, 0, range(int(words[-1]), int(words[-1]) + 1), None)
-    assert again["failures"] == failures[:1]
-    (first, *_) = parts["broken", "files"]["failures"]
-    assert "IndexError" in first["words"]
-    assert (tmp_path / first["file"]).read_bytes().startswith(b"\x89TLSTD")
+class Careless(Plain):
+    """Removes its old file before it writes the new one, and keeps what it was given."""
+
+    def __init__(self, n_features: int, *, n_targets: int = 1) -> None:
+        super().__init__(n_features, n_targets=n_targets)
+        self.kept: list[int] = []
+
+    def learn(self, steps: list[Transition]) -> None:
+        super().learn(steps)
+        self.kept += range(len(steps))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        if os.path.exists(path):
+            os.unlink(path)
+        super().save(path)
 
 
-def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table; what fails is a line in a file, and the exit code is 1."""
-    arguments = ["campaign", "--estimator", "TD", "--unchecked", "--out", str(tmp_path / "out")]
-    arguments += [f"--{part}=0" for part in COUNTS if part != "inputs"]
-    result = CliRunner().invoke(app, [*arguments, "--inputs=20", "--jobs=2"])
+class Reckless(Plain):
+    """Does not look whether all could be written."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            super().save(f"{folder}/model")
+            data = Path(f"{folder}/model").read_bytes()
+        with suppress(OSError):
+            Path(f"{path}.new").write_bytes(data)
+        os.replace(f"{path}.new", path)
+
+
+def tried(row: Row, subject: str, folder: Path, tries: int, first: int = 0) -> list[children.Outcome]:
+    task = row.task(subject, 0, folder)
+    numbers = range(first, first + tries)
+    if row.alone:
+        return [children.attempt(task, number) for number in numbers]
+    return children.run(task, numbers, seconds=row.seconds, megabytes=row.megabytes)
+
+
+@pytest.mark.parametrize(
+    ("name", "tries", "broken", "message"),
+    [
+        ("interrupts", 3, None, ""),
+        ("exceptions", 12, Forgetful, "n_updates is 0"),
+        ("crafted", 40, Forgetful, "IndexError"),
+        ("inputs", 3, None, ""),
+        ("reads", 2, None, ""),
+        ("kills", 12, Careless, "FileNotFoundError"),
+        ("writes", 12, Careless, "the file is another one"),
+        ("full-disk", 2, Reckless, "StateError"),
+        ("damaged", 40, None, ""),
+    ],
+)
+def test_a_sound_and_a_broken_estimator(
+    name: str, tries: int, broken: type[Plain] | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for label, factory in {"plain": Plain, "broken": broken}.items():
+        monkeypatch.setitem(ESTIMATORS, label, factory)
+    outcomes = tried(registry.row(name), "plain", tmp_path, tries)
+    assert [outcome for outcome in outcomes if outcome.failed] == []
+    if any("not tried" in outcome.words for outcome in outcomes):
+        pytest.skip("this process may not mount a file system")
+    writes._files.cache_clear()
+    if broken is not None:
+        outcomes = tried(registry.row(name), "broken", tmp_path, tries)
+        assert any(message in outcome.words for outcome in outcomes if outcome.failed), outcomes
+
+
+def test_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ESTIMATORS, "broken", Careless)
+    row = registry.row("memory")
+    assert [tried(row, "TD", tmp_path, 1, number)[0].words for number in (0, 1)] == ["flat", "flat"]
+    model = Careless(12)  # which is not in its file what it is in memory
+    monkeypatch.setattr("tlstd_lab.campaign.rows.memory.STEPS", 2_000)
+    monkeypatch.setattr("tlstd_lab.campaign.rows.memory.loaded", lambda path, cls: model)
+    assert "it holds" in tried_here(row, "broken", tmp_path, [0, 1, 2])[-1].words
+
+
+def tried_here(row: Row, subject: str, folder: Path, numbers: list[int]) -> list[children.Outcome]:
+    task = row.task(subject, 0, folder)
+    return [children.attempt(task, number) for number in numbers]
+
+
+def test_orthogonality(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orthogonality, "STEPS", 1_000)
+    monkeypatch.setattr(orthogonality, "EVERY", 500)
+    subject = "Hilbert, forgetting"
+    assert [outcome.failed for outcome in tried(orthogonality.NASTY, subject, tmp_path, 2)] == [False, False]
+    monkeypatch.setattr(TLSTD, "orthogonality_error", lambda self: 1e-11)
+    (outcome,) = tried(orthogonality.NASTY, subject, tmp_path, 1)
+    assert "1.0e-11 from orthonormal after 500 steps" in outcome.words
+
+
+def test_damaged_files_that_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_rows, "user", lambda kind: lambda data: "used")
+    outcomes = tried(file_rows.DAMAGED, "TD", tmp_path, 3)
+    assert any("it is accepted" in outcome.words for outcome in outcomes)
+
+
+def test_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process: the children of one that has used polars hang."""
+    assert [outcome for outcome in tried_here(logs.ROW, "whole", tmp_path, list(range(60))) if outcome.failed] == []
+    assert [
+        outcome for outcome in tried_here(logs.ROW, "in chunks", tmp_path, list(range(60, 90))) if outcome.failed
+    ] == []
+    answer = logs.answer
+    monkeypatch.setattr(logs, "answer", lambda *given: (answer(*given)[0], set()))
+    found = tried_here(logs.ROW, "whole", tmp_path, list(range(60)))
+    assert any("the answer is different, where it may be" in outcome.words for outcome in found)
+
+
+@pytest.mark.parametrize("subject", ["inspect", "predict", "options"])
+def test_terminal(subject: str, tmp_path: Path) -> None:
+    assert [outcome for outcome in tried_here(terminal.ROW, subject, tmp_path, list(range(6))) if outcome.failed] == []
+
+
+def test_terminal_finds_raw_escapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container, "printable", lambda text: text)
+    with pytest.raises(AssertionError, match="standard error has"):
+        terminal.check(["inspect", "one", "\u202ered"], as_json=False)
+
+
+def test_page(chrome: Any, tmp_path: Path) -> None:
+    path, name = tmp_path / "page.html", "<b>\u202e.csv"
+    whole = "<style></style><title>{}</title><p id=answer>{}</p>"
+    path.write_text(whole.format("&lt;b&gt;\\u202e.csv", ""))
+    page.look(chrome, path, [name])
+    for bad, message in {
+        "<script>window.ran=1</script>": "ran: 1",
+        "<p onclick='window.ran=1'>": "handlers: ",
+        "<style>#answer{display:none}</style>": "there are 2 styles",
+        "<a href=https://example.invalid>": "away: ",
+        "": "is not on the page",
+    }.items():
+        path.write_text(whole.format("&lt;b&gt;\\u202e.csv" if bad else "", bad))
+        with pytest.raises(AssertionError, match=message):
+            page.look(chrome, path, [name])
+
+
+class Losing(InProcess):
+    """Loses the last run."""
+
+    def run(self, specs: Any, store: Any) -> Any:
+        yield from super().run(specs[:-1], store)
+
+
+class GivingUp(InProcess):
+    """Says that it could not."""
+
+    def run(self, specs: Any, store: Any) -> Any:
+        yield from (Outcome(spec.key, error="its worker died") for spec in specs)
+
+
+def test_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "LASTS", 0.0)
+    monkeypatch.setattr(workers, "pause", lambda: 1.0)
+    for executor, message in ((InProcess(), "0 killed"), (Losing(), "a run was lost"), (GivingUp(), "given up")):
+        assert message in children.attempt(workers._Runs(executor, list, 0), 0).words
+
+
+def test_writes_of_everything_else(tmp_path: Path) -> None:
+    for subject in ("Horde", "rounds of a cluster"):
+        outcomes = tried(writes.CALLS, subject, tmp_path, 10)
+        assert [outcome for outcome in outcomes if outcome.failed] == []
+
+
+# --- the engine -------------------------------------------------------------------------------------------------------
+
+
+class Pretended:
+    """A process that makes ten tries a second, of which number 7 of TD fails."""
+
+    orders: ClassVar[list[dict[str, Any]]] = []
+
+    def __init__(self, checked: bool) -> None:
+        self.alive = True
+
+    def batches(self, order: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        self.orders.append(order)
+        first, end = order["first"], order["first"] + max(1, int(10 * order["seconds"]))
+        for number in range(first, min(order["limit"], end)):
+            failed = number == 7 and order["subject"] == "TD"
+            failures = [{"number": 7, "words": "it breaks", "files": {}}] if failed else []
+            yield {"tries": 1, "seconds": 0.1, "tally": {"fine": 1 - failed}, "failures": failures, "ended": False}
+
+    def kill(self) -> None:
+        self.alive = False
+
+
+@pytest.fixture
+def pretended(monkeypatch: pytest.MonkeyPatch) -> type[Pretended]:
+    monkeypatch.setattr(engine, "Process", Pretended)
+    monkeypatch.setattr(Pretended, "orders", [])
+    return Pretended
+
+
+def test_time_is_shared_and_the_same_command_goes_on(tmp_path: Path, pretended: type[Pretended]) -> None:
+    rows = {"interrupts": ["TD", "LSTD"], "kills": ["TD"], "page": ["evaluation"]}
+    state = Campaign(rows, Folder(tmp_path, 0), 30.0).run()
+    assert state.spent() == pytest.approx(30.0, abs=1.0)
+    for name in rows:
+        assert state.spent(name) == pytest.approx(10.0, abs=1.0)
+    assert state.of("interrupts", "TD").tries == pytest.approx(50, abs=5)
+    assert len(state.failures) == 2
+    with (tmp_path / "progress.jsonl").open("a") as file:
+        file.write('{"row": "cut o')
+    pretended.orders.clear()
+    again = Campaign(rows, Folder(tmp_path, 0), 60.0).run()
+    assert pretended.orders[0]["first"] > 40  # not from the beginning
+    assert again.spent() == pytest.approx(60.0, abs=2.0)
+    assert again.of("kills", "TD").tries == pytest.approx(200, abs=10)
+    pretended.orders.clear()
+    Campaign(rows, Folder(tmp_path, 0), 60.0).run()
+    assert pretended.orders == []  # the time is over
+    other = Campaign(rows, Folder(tmp_path, 1), 60.0)
+    assert other.n_others > 0
+    assert other.state.spent() == 0.0
+
+
+def test_what_is_reached_early_leaves_time_to_others(tmp_path: Path, pretended: type[Pretended]) -> None:
+    rows = {"full-disk": ["TD"], "kills": ["TD"]}
+    state = Campaign(rows, Folder(tmp_path, 0), 60.0, jobs=2).run()
+    assert state.of("full-disk", "TD").tries == 100
+    assert state.of("kills", "TD").tries == pytest.approx(500, abs=30)
+    found = summary.plain(state, 0)["rows"]
+    assert (found[0]["reached"], found[0]["target"], found[0]["failures"]) == (100, 100, 1)
+    assert Campaign(rows, Folder(tmp_path / "2", 0), 60.0, at_most=3).run().of("kills", "TD").tries == 3
+
+
+def test_command(tmp_path: Path) -> None:
+    """A table; what fails is a file that repeats it; the exit code is 1."""
+    arguments = ["campaign", "--estimator", "TD", "--unchecked", "--out", str(tmp_path), "--only", "damaged"]
+    result = CliRunner().invoke(app, [*arguments, "--hours", "0.01", "--at-most", "20", "--json"])
     assert result.exit_code == 0, result.output
-    assert "0 of 20" in result.output
-    assert (tmp_path / "out" / "failures.jsonl").read_text() == ""
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    result = CliRunner().invoke(app, [*arguments, "--inputs=20"])
+    (row,) = json.loads(result.stdout)["rows"]
+    assert (row["row"], row["target"], row["reached"], row["failures"]) == ("damaged", 20, 20, 0)
+    failure = {"row": "damaged", "subject": "TD", "seed": 0, "number": 3, "words": "it was accepted"}
+    (tmp_path / "failures" / "x.json").write_text(json.dumps(failure))
+    result = CliRunner().invoke(app, ["campaign", "--unchecked", "--replay", str(tmp_path / "failures" / "x.json")])
+    assert result.exit_code == 0
+    assert "damaged, TD, number 3: does not fail any more; it was: it was accepted" in result.output
+    line = (tmp_path / "progress.jsonl").read_text().splitlines()[-1]
+    failed = json.loads(line) | {"tries": 0, "failures": ["x.json"]}
+    with (tmp_path / "progress.jsonl").open("a") as file:
+        file.write(json.dumps(failed) + "\n")
+    result = CliRunner().invoke(app, [*arguments, "--hours", "0.01", "--at-most", "20"])
     assert result.exit_code == 1
-    lines = [json.loads(line) for line in (tmp_path / "out" / "failures.jsonl").read_text().splitlines()]
-    assert [(line["estimator"], line["part"]) for line in lines] == [("TD", "inputs")]
+    assert "a damaged file is refused" in result.output
+    assert "1 failures" in result.output
+
+
+def test_a_process_that_dies_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    state = Campaign({"damaged": ["TD"]}, Folder(tmp_path, 0), 5.0).run()
+    (path,) = state.failures
+    assert "the process ended with code 1" in json.loads(path.read_text())["words"]
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["campaign", "--estimator", "TDD", "--out", str(tmp_path)])
-    assert result.exit_code == 1
-    assert "there is no estimator 'TDD': choose from ATD," in result.output
-    (tmp_path / "file").write_text("")
-    result = CliRunner().invoke(app, ["campaign", "--out", str(tmp_path / "file")])
-    assert result.exit_code == 1
-    assert "--out" in result.output
+    for words, message in (
+        (["--estimator", "TDD"], "there is no estimator 'TDD': choose from ATD,"),
+        (["--only", "TD"], "there is no promise 'TD': choose from orthogonality,"),
+        (["--replay", str(tmp_path / "x")], "is no failure of a campaign"),
+        (["--out", str(tmp_path / "file")], "--out"),
+    ):
+        (tmp_path / "file").write_text("")
+        result = CliRunner().invoke(app, ["campaign", *words])
+        assert result.exit_code == 1
+        assert message in result.output
+    with pytest.raises(InvalidParameterError):
+        registry.chosen(["nothing"], [])
+
+
+def test_every_row_is_listed() -> None:
+    result = CliRunner().invoke(app, ["campaign", "--list"])
+    assert [line.split()[0] for line in result.output.splitlines()] == list(registry.PLACES)
+    assert registry.chosen([], ["TD"]).keys() > {"kills", "reads", "memory", "writes"}
+    assert np.isfinite([registry.row(name).tries() for name in registry.PLACES]).all()
+    assert isinstance(logs.sound(True), pl.DataFrame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from polars.exceptions import PanicException
 
 from tlstd import CapacityError, InvalidInputError, InvalidParameterError, Log, TlstdError, Transitions
 from tlstd.logs import read_chunks
@@ -114,6 +116,12 @@ REFUSED: dict[str, tuple[Callable[[Columns], Columns], dict[str, Any], type[Exce
         {},
         InvalidInputError,
         "episode is missing in row 4: every row needs a name",
+    ),
+    "infinite step": (
+        put("step", 4, float("inf")),
+        {},
+        InvalidInputError,
+        "step is inf in row 4: every row needs its time",
     ),
     "missing step": (
         put("step", 4, float("nan")),
@@ -408,8 +416,43 @@ class TestFiles:
     def test_that_are_damaged(self, suffix: str, tmp_path: Path) -> None:
         path = tmp_path / f"log.{suffix}"
         path.write_bytes(b"\x93PARQ" + bytes(range(256)))
-        with pytest.raises(InvalidInputError, match=rf"log\.{suffix} (cannot be read|has no column)"):
+        with pytest.raises(InvalidInputError, match=rf"log\.{suffix} (cannot be read|has (no|the) column)"):
             Log.from_frame(path)
+
+    def test_at_which_polars_panics(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A panic of polars is no ``Exception``; Ctrl-C is none either, and stays what it is."""
+        pl.DataFrame(sound()).write_parquet(tmp_path / "a.parquet")
+        for error, expected in ((PanicException("out of range"), InvalidInputError), (KeyboardInterrupt(), None)):
+
+            def scan(*given: Any, error: BaseException = error, **named: Any) -> None:
+                raise error
+
+            monkeypatch.setattr(pl, "scan_parquet", scan)
+            with pytest.raises(expected or KeyboardInterrupt) as raised:
+                Log.from_frame(tmp_path / "a.parquet")
+            if expected is not None:
+                assert "a.parquet cannot be read (out of range): is it whole" in str(raised.value)
+
+    def test_are_closed(self, tmp_path: Path) -> None:
+        """Also damaged ones: Python warns of a file that is left open, and warnings are errors here."""
+        np.savez(tmp_path / "log.npz", obs=np.ones(3), reward=np.ones(3))
+        assert len(Log.from_frame(tmp_path / "log.npz")) == 3
+        (tmp_path / "cut.npz").write_bytes((tmp_path / "log.npz").read_bytes()[:-30])
+        with pytest.raises(InvalidInputError, match=r"cut\.npz cannot be read"):
+            Log.from_frame(tmp_path / "cut.npz")
+        gc.collect()
+
+    @pytest.mark.parametrize(
+        ("header", "message"),
+        [
+            (b"obs_0,obs_0,reward", "has the column obs_0 twice: give columns different names"),
+            (b"obs_0,obs_1\0,reward", r"has the column 'obs_1\\x00': is it whole, and text"),
+        ],
+    )
+    def test_of_which_a_column_would_be_left_out(self, header: bytes, message: str, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_bytes(header + b"\n1.5,2.5,1.0\n2.5,3.5,2.0\n")
+        with pytest.raises(InvalidInputError, match=message):
+            Log.from_frame(tmp_path / "a.csv")
 
     def test_that_are_empty(self, tmp_path: Path) -> None:
         (tmp_path / "log.csv").touch()

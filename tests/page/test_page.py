@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -151,3 +152,12 @@ def test_ticks(low: float, high: float, count: int) -> None:
     steps = np.diff(ticks)
     assert steps == pytest.approx(np.full(steps.size, steps[0]), rel=1e-6)
     assert low - 1e-6 * (high - low) <= ticks[0] < ticks[-1] <= high + 1e-6 * (high - low)
+
+
+def test_a_page_is_text_whatever_names_are(evaluation: Evaluation, tmp_path: Path) -> None:
+    """Half a character, as in a file's name that is no UTF-8, cannot be written; others turn the text around."""
+    name, link = "\udcff\u202e\x9b.csv", tmp_path / "link.html"
+    link.symlink_to(tmp_path / "page.html")
+    write_page(replace(evaluation, source=name), link)
+    assert r"\udcff\u202e\x9b.csv" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert link.is_symlink()

@@ -50,7 +50,7 @@ def run(task: Task, indices: range, *, seconds: float = 30.0, megabytes: int | N
         Memory that a child may take beyond what the caller has; more is a MemoryError.
     """
     if not hasattr(os, "fork"):
-        return [_attempt(task, index) for index in indices]
+        return [attempt(task, index) for index in indices]
     outcomes: list[Outcome] = []
     while len(outcomes) < len(indices):
         outcomes += _run_child(task, indices[len(outcomes) :], seconds, megabytes)
@@ -71,7 +71,7 @@ def _run_child(task: Task, indices: range, seconds: float, megabytes: int | None
             if megabytes is not None:
                 _limit_memory(megabytes)
             for index in indices:
-                _send(writing, _attempt(task, index))
+                _send(writing, attempt(task, index))
         finally:
             os._exit(0)
     os.close(writing)
@@ -92,7 +92,8 @@ def _run_child(task: Task, indices: range, seconds: float, megabytes: int | None
     return outcomes
 
 
-def _attempt(task: Task, index: int) -> Outcome:
+def attempt(task: Task, index: int) -> Outcome:
+    """Call a task in this process; what became of it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -317,24 +317,32 @@ def _steps(n_features: int, n_targets: int, *, n_rows: int = 61, n_active: int =
     return Transitions.from_arrays(X[:-1], rewards, X[1:], terminated=ends, truncated=np.zeros(n, bool), gamma=0.9)
 
 
-def try_files(
-    factory: Factory, tries: int, *, seed: int = 0, only: range | None = None, wide: bool = False
-) -> list[children.Outcome]:
+def file_task(factory: Factory, *, seed: int = 0, wide: bool = False) -> children.Task:
     """Craft files from saved models, load and use them. What was changed is said where something fails."""
-    files = sound_files(factory, wide=wide)
     cls = type(factory(12))
+    return crafting(sound_files(factory, wide=wide), lambda data: use(data, cls), seed)
+
+
+def crafting(files: list[bytes], use: Callable[[bytes], str], seed: int) -> children.Task:
+    """Let a function use files that are crafted from sound ones; it says "used" of those."""
     for data in files:
-        assert use(data, cls) == "used", "a sound file was refused"
+        assert use(data) == "used", "a sound file was refused"
 
     def task(i: int) -> str:
         what, data = crafted(files, seed, i)
         with explained(what):
-            return use(data, cls)
+            return use(data)
 
-    return children.run(task, only or range(tries), seconds=SECONDS, megabytes=MEGABYTES)
+    return task
+
+
+def try_files(factory: Factory, tries: int, *, seed: int = 0, wide: bool = False) -> list[children.Outcome]:
+    """Do so to ``tries`` files."""
+    task = file_task(factory, seed=seed, wide=wide)
+    return children.run(task, range(tries), seconds=SECONDS, megabytes=MEGABYTES)
 
 
 def crafted(files: list[bytes], seed: int, number: int) -> tuple[str, bytes]:
-    """The file that :func:`try_files` makes from sound ones as its number so and so; and what was changed."""
+    """The file that :func:`file_task` makes from sound ones as its number so and so; and what was changed."""
     with np.errstate(all="ignore"):
         return craft(np.random.default_rng([seed, number]), files)

@@ -143,13 +143,12 @@ def fingerprint(model: Any) -> bytes:
     return pickle.dumps(copy.deepcopy(model))
 
 
-def try_inputs(
-    factory: Factory, tries: int, *, finite: bool, seed: int = 0, only: range | None = None
-) -> list[children.Outcome]:
-    """Give ``tries`` fresh models ``INPUTS`` random inputs each."""
+def input_task(factory: Factory, *, finite: bool, seed: int = 0) -> children.Task:
+    """Give fresh models ``INPUTS`` random inputs each."""
     throw_many(factory, np.random.default_rng(0), finite=False)  # compiled
+    return lambda i: throw_many(factory, np.random.default_rng([seed, i]), finite=finite)
 
-    def task(i: int) -> str:
-        return throw_many(factory, np.random.default_rng([seed, i]), finite=finite)
 
-    return children.run(task, only or range(tries), seconds=SECONDS)
+def try_inputs(factory: Factory, tries: int, *, finite: bool, seed: int = 0) -> list[children.Outcome]:
+    """Do so to ``tries`` models."""
+    return children.run(input_task(factory, finite=finite, seed=seed), range(tries), seconds=SECONDS)

@@ -1,6 +1,7 @@
 """What an estimator survives: exceptions and interrupts at any point, other threads, copies, hands on its parameters.
 
-Each part has a number of tries: few in a check, many in ``tlstd campaign``. ``only`` picks some of them.
+Each part is a task of numbered tries, each made by its number and a seed: few of them are done in a check, many in
+``tlstd campaign``.
 """
 
 from __future__ import annotations
@@ -258,7 +259,7 @@ def _exits(code: CodeType) -> frozenset[int]:
     return frozenset(exits)
 
 
-def try_exceptions(factory: Factory, tries: int, *, seed: int = 0, only: range | None = None) -> list[children.Outcome]:
+def exception_task(factory: Factory, *, seed: int = 0) -> children.Task:
     """Raise KeyboardInterrupt or MemoryError at lines spread over a small run, and use what is left."""
     run = Run(factory)
     run.go(run.fresh(_START))  # compiled
@@ -268,7 +269,7 @@ def try_exceptions(factory: Factory, tries: int, *, seed: int = 0, only: range |
     shift = random.Random(seed).random()
 
     def task(i: int) -> str:
-        at = 1 + int((i + shift) * counter.n_lines / tries) % counter.n_lines
+        at = 1 + int(spread(i, shift) * counter.n_lines)
         error = KeyboardInterrupt("injected") if i % 2 else MemoryError("injected")
         model = run.fresh(_START)
         injector = _Injector(type(model), at, error)
@@ -277,7 +278,12 @@ def try_exceptions(factory: Factory, tries: int, *, seed: int = 0, only: range |
             run.verify(model, i // 2)
         return "raised" if raised else "not raised"
 
-    return children.run(task, only or range(tries), seconds=SECONDS)
+    return task
+
+
+def spread(i: int, shift: float) -> float:
+    """Numbers in [0, 1) that are spread evenly over it, however many one takes: a multiple of the golden section."""
+    return (i * 0.6180339887498949 + shift) % 1.0
 
 
 def check_exceptions_leave_a_prefix(factory: Factory) -> None:
@@ -286,13 +292,13 @@ def check_exceptions_leave_a_prefix(factory: Factory) -> None:
     ``n_updates`` says of which prefix. It predicts, is copied, saved and loaded, and continued with the rest it is the
     model of the whole stream.
     """
-    _raise_first(try_exceptions(factory, TRIES))
+    _raise_first(_tried(exception_task(factory), TRIES))
 
 
 # --- interrupts -----------------------------------------------------------------------------------------------------
 
 
-def try_interrupts(factory: Factory, tries: int, *, seed: int = 0, only: range | None = None) -> list[children.Outcome]:
+def interrupt_task(factory: Factory, *, seed: int = 0) -> children.Task:
     """Let a timer's signal raise KeyboardInterrupt at a random moment of a small run, and use what is left."""
     run = Run(factory)
     durations = []
@@ -319,22 +325,22 @@ def try_interrupts(factory: Factory, tries: int, *, seed: int = 0, only: range |
             run.verify(model, i)
         return "interrupted" if interrupted else "too late"
 
-    return children.run(task, only or range(tries), seconds=SECONDS)
+    return task
 
 
 def check_interrupts_leave_a_prefix(factory: Factory) -> None:
     """The same after Ctrl-C at a random moment. (Passed over where there are no such signals or no ``os.fork``.)"""
     if hasattr(signal, "setitimer") and hasattr(os, "fork"):
-        _raise_first(try_interrupts(factory, TRIES // 2))
+        _raise_first(_tried(interrupt_task(factory), TRIES // 2))
 
 
 # --- threads --------------------------------------------------------------------------------------------------------
 
 
-def try_reads(
-    factory: Factory, tries: int, *, writer: bool, seed: int = 0, only: range | None = None
-) -> list[children.Outcome]:
-    """Let ``N_READERS`` threads read one model ``READS`` times each, while another one learns if there is a writer."""
+def read_task(
+    factory: Factory, *, writer: bool, seed: int = 0, readers: int = N_READERS, reads: int = READS
+) -> children.Task:
+    """Let some threads read one model ``reads`` times each, while another one learns if there is a writer."""
     run = Run(factory, n_features=N_SPARSE)
     calls: list[tuple[int, Callable[[Any], object]]] = [(_END, lambda model: None)]
     if writer:
@@ -346,18 +352,18 @@ def try_reads(
 
     def task(i: int) -> str:
         model = run.fresh(begin)
-        seen = _read_together(run, model, [call for _, call in calls], f"{seed} {i}")
-        for reads in seen:
-            _explain_reads(reads, states)
+        seen = _read_together(run, model, [call for _, call in calls], f"{seed} {i}", readers, reads)
+        for values in seen:
+            _explain_reads(values, states)
         run.verify_at(model, calls[-1][0], "read by several threads, it")
         return f"{sum(map(len, seen))} reads"
 
-    return children.run(task, only or range(tries), seconds=SECONDS)
+    return task
 
 
 def check_concurrent_reads(factory: Factory) -> None:
     """Reads of one model from several threads are right."""
-    _raise_first(try_reads(factory, 2, writer=False))
+    _raise_first(_tried(read_task(factory, writer=False), 2))
 
 
 def check_reads_beside_a_writer(factory: Factory) -> None:
@@ -365,7 +371,7 @@ def check_reads_beside_a_writer(factory: Factory) -> None:
 
     So do those that copy, pickle and save it. What one of them has seen does not go away again.
     """
-    _raise_first(try_reads(factory, 2, writer=True))
+    _raise_first(_tried(read_task(factory, writer=True), 2))
 
 
 def check_blas_threads_are_as_before(factory: Factory) -> None:
@@ -389,7 +395,7 @@ def check_blas_threads_are_as_before(factory: Factory) -> None:
         assert after == before, f"BLAS had {before} threads and has {after} after models learned in several threads"
         return ""
 
-    _raise_first(children.run(task, range(2), seconds=SECONDS))
+    _raise_first(_tried(task, 2))
 
 
 def _learner(part: Transitions) -> Callable[[Any], object]:
@@ -399,23 +405,23 @@ def _learner(part: Transitions) -> Callable[[Any], object]:
 
 
 def _read_together(
-    run: Run, model: Any, calls: list[Callable[[Any], object]], seed: str
+    run: Run, model: Any, calls: list[Callable[[Any], object]], seed: str, readers: int, reads: int
 ) -> list[list[tuple[str, Any, FloatArray]]]:
     """What every reader has seen, in order: how it read, of which rows of X, and their values.
 
     Calls are spread over the reads and reads over the calls: on a busy machine one side would be done before the other.
     """
-    seen: list[list[tuple[str, Any, FloatArray]]] = [[] for _ in range(N_READERS)]
+    seen: list[list[tuple[str, Any, FloatArray]]] = [[] for _ in range(readers)]
     errors: list[BaseException] = []
     begun = 0
-    start = threading.Barrier(N_READERS + 1)
+    start = threading.Barrier(readers + 1)
 
     def read(number: int) -> None:
         choices = random.Random(f"{seed} {number}")
         start.wait()
         try:
-            for k in range(READS):
-                while begun * READS <= k * len(calls) and not errors:
+            for k in range(reads):
+                while begun * reads <= k * len(calls) and not errors:
                     time.sleep(1e-5)
                 seen[number].append(_read(run, model, choices))
         except BaseException as error:
@@ -426,7 +432,7 @@ def _read_together(
         start.wait()
         try:
             for k, call in enumerate(calls):
-                while sum(map(len, seen)) * len(calls) < k * N_READERS * READS and not errors:
+                while sum(map(len, seen)) * len(calls) < k * readers * reads and not errors:
                     time.sleep(1e-5)
                 begun += 1
                 call(model)
@@ -434,7 +440,7 @@ def _read_together(
             errors.append(error)
 
     with _frequent_switches():
-        _join([threading.Thread(target=write), *(threading.Thread(target=read, args=(k,)) for k in range(N_READERS))])
+        _join([threading.Thread(target=write), *(threading.Thread(target=read, args=(k,)) for k in range(readers))])
     if errors:
         raise AssertionError(f"used by several threads, it raised {type(errors[0]).__name__} ({errors[0]})")
     return seen
@@ -536,7 +542,7 @@ def check_copies_are_independent(factory: Factory) -> None:
             assert_close(same.weights, expected.weights, TOLERANCE, f"a copy ({name}) is saved as another model")
         return ""
 
-    _raise_first(children.run(task, range(2 * len(_COPIES)), seconds=SECONDS))
+    _raise_first(_tried(task, 2 * len(_COPIES)))
 
 
 def check_parameters_are_read_only(factory: Factory) -> None:
@@ -565,6 +571,10 @@ CHECKS: tuple[Check, ...] = (
     check_copies_are_independent,
     check_parameters_are_read_only,
 )
+
+
+def _tried(task: children.Task, tries: int) -> list[children.Outcome]:
+    return children.run(task, range(tries), seconds=SECONDS)
 
 
 def _raise_first(outcomes: list[children.Outcome]) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 COMMANDS = {
     "evaluate": "tlstd.cli.evaluate",
@@ -22,7 +23,25 @@ COMMANDS = {
 GROUP = "tlstd.commands"
 """The entry points of other packages."""
 
+
+class _Printable(TyperGroup):
+    """Says mistakes without raw escapes, since words of the command line may be names of files: ``tlstd inspect *``."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            words = getattr(error, "message", None)
+            if isinstance(words, str) and hasattr(error, "show"):  # the parser's
+                from tlstd.container import printable
+
+                vars(error)["message"] = "\n".join(map(printable, words.split("\n")))
+            raise
+
+
 app = typer.Typer(
+    cls=_Printable,
     help="Incremental truncated LSTD: value functions from streams and logs of experience.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

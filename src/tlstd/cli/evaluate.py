@@ -131,7 +131,7 @@ def command(
         question: dict[str, Any] = {"gamma": gamma, "features": features}
         if plan:
             planned = _plan(source, max(1, workers), question)
-            typer.echo(planned.to_json() if json_ else str(planned))
+            typer.echo(planned.to_json() if json_ else "\n".join(map(printable, str(planned).splitlines())))
             return
         question |= {"policy": asked.policy, "start": start, "level": level}
         with progress() as report:

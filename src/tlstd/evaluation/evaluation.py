@@ -197,7 +197,7 @@ class Evaluation:
             "views": None if self.views is None else self.views.to_dict(),
             "notes": [*self.notes, *self._about_interval()],
         }
-        return json.dumps(whole, allow_nan=False, ensure_ascii=False)
+        return json.dumps(whole, allow_nan=False)
 
     def save(self, path: container.Path) -> None:
         """Write the model and its feature map to a file, for :meth:`ValueFunction.load` and ``tlstd predict``."""

@@ -51,7 +51,7 @@ def listed(address: str, storage: Storage | None) -> list[str]:
     return names
 
 
-def unreadable(address: str, error: Exception, storage: Storage | None) -> InvalidInputError:
+def unreadable(address: str, error: BaseException, storage: Storage | None) -> InvalidInputError:
     """The error for what cannot be read, without secrets."""
     reason = without_secrets(str(error).strip().splitlines()[0][:200] or type(error).__name__, storage)
     return InvalidInputError(

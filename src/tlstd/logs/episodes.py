@@ -14,9 +14,10 @@ from tlstd.validation import IntArray
 def number_episodes(draft: Draft, ends: BoolArray | None) -> None:
     """Number the episodes: ``code`` of each row, ``ids`` of each number."""
     step = draft.columns.get("step")
-    if step is not None and step.dtype.kind == "f" and np.isnan(step).any():
-        rows = np.flatnonzero(np.isnan(step))
-        raise InvalidInputError(f"{draft.name('step')} is missing in {draft.where(rows)}: every row needs its time")
+    if step is not None and step.dtype.kind == "f" and not np.isfinite(step).all():
+        rows = np.flatnonzero(~np.isfinite(step))
+        what = "missing" if np.isnan(step[rows[0]]) else f"{step[rows[0]]:g}"
+        raise InvalidInputError(f"{draft.name('step')} is {what} in {draft.where(rows)}: every row needs its time")
     if "episode" in draft.columns:
         _by_names(draft, draft.columns.pop("episode"), ends)
     else:

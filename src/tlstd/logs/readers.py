@@ -172,8 +172,8 @@ def _of_file(path: str, storage: Storage | None) -> Part:
         with _readable(path):
             if away:
                 raise InvalidInputError(f"{path} is an address: {', '.join(addresses.KINDS)} are read there")
-            archive = np.load(path, allow_pickle=False)
-            return _of_mapping({name: archive[name] for name in archive.files}, path)
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+                return _of_mapping({name: archive[name] for name in archive.files}, path)
     with needs("polars"):
         import polars as pl
     options: dict[str, Any] = {"glob": False, "storage_options": dict(storage or {}) if away else None}
@@ -186,11 +186,22 @@ def _of_file(path: str, storage: Storage | None) -> Part:
             names = frame.collect_schema().names()
             if len(names) == 1 and ";" in names[0]:
                 frame = pl.scan_csv(path, separator=";", infer_schema_length=10_000, **options)
+            _check_header(frame.collect_schema().names(), path)
         elif kind == "parquet":
             frame = pl.scan_parquet(path, hive_partitioning=False, **options)
         else:
             frame = pl.scan_ipc(path, hive_partitioning=False, **options)
         return _of_polars(frame, path, storage)
+
+
+def _check_header(names: Sequence[str], path: str) -> None:
+    """Refuse names that polars makes of a repeated one, and what is no text: a column would be left out silently."""
+    for name in names:
+        first, repeated, _ = name.rpartition("_duplicated_")
+        if repeated and first in names:
+            raise InvalidInputError(f"{path} has the column {first} twice: give columns different names")
+        if "\0" in name:
+            raise InvalidInputError(f"{path} has the column {name!r}: is it whole, and text?")
 
 
 @contextmanager
@@ -200,7 +211,9 @@ def _readable(path: str, storage: Storage | None = None) -> Iterator[None]:
         yield
     except (InvalidInputError, ImportError, MemoryError):
         raise
-    except Exception as error:  # whatever NumPy and polars raise at damaged files
+    except BaseException as error:  # what NumPy and polars raise at damaged files; a panic is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         if addresses.is_address(path):
             raise addresses.unreadable(path, error, storage) from None
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__

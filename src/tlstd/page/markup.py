@@ -6,6 +6,8 @@ import json
 from html import escape
 from typing import Any
 
+from tlstd.container import printable
+
 EMPTY = frozenset({"circle", "input", "line", "path", "rect", "stop"})
 """Elements without content; within SVG they must be closed."""
 
@@ -24,7 +26,12 @@ def text(value: object) -> Html:
     >>> text("<b>"), text(Html("<b>"))
     ('&lt;b&gt;', '<b>')
     """
-    return value if isinstance(value, Html) else Html(escape(str(value), quote=True))
+    return value if isinstance(value, Html) else Html(_escaped(value))
+
+
+def _escaped(value: object) -> str:
+    """Markup as text, and what is no text, such as a change of its direction or half a character, by its number."""
+    return escape("\n".join(map(printable, str(value).split("\n"))), quote=True)
 
 
 def join(*parts: object, by: str = "") -> Html:
@@ -45,7 +52,7 @@ def element(tag: str, *children: object, **attributes: object) -> Html:
         if value is None or value is False:
             continue
         name = name.removesuffix("_").replace("_", "-")
-        words.append(name if value is True else f'{name}="{escape(str(value), quote=True)}"')
+        words.append(name if value is True else f'{name}="{_escaped(value)}"')
     opening = " ".join(words)
     return Html(f"<{opening}/>" if tag in EMPTY else f"<{opening}>{join(*children)}</{tag}>")
 

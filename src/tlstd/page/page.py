@@ -6,6 +6,7 @@ import base64
 import hashlib
 import os
 import re
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -47,8 +48,8 @@ def render(evaluation: Evaluation) -> str:
 
 def write_page(evaluation: Evaluation, path: str | os.PathLike[str]) -> None:
     """Write the page to a file, which is replaced as a whole."""
-    replaceable(path)
-    page, place = render(evaluation), Path(path)
+    place = Path(replaceable(path)[0])  # a link stays a link
+    page = render(evaluation)
     with NamedTemporaryFile("w", encoding="utf-8", dir=place.parent, suffix=".part", delete=False) as file:
         try:
             file.write(page)
@@ -56,7 +57,8 @@ def write_page(evaluation: Evaluation, path: str | os.PathLike[str]) -> None:
             os.chmod(file.name, 0o644)
             os.replace(file.name, place)
         except BaseException:
-            os.unlink(file.name)
+            with suppress(OSError):
+                os.unlink(file.name)
             raise
 
 

@@ -1,4 +1,4 @@
-"""Crafted files of value functions: one field changed behind a valid checksum, then loaded and used."""
+"""Files of value functions: sound ones of each kind, and how one is used that may not be sound."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ from typing import Any
 import numpy as np
 
 from tlstd import AutoTiles, Columns, KrylovLSTD, Log, OneHot
-from tlstd.checks import children, files
-from tlstd.checks.data import explained, temporary_folder
+from tlstd.checks.data import temporary_folder
 from tlstd.errors import StateError, TlstdError
 from tlstd.evaluation import ValueFunction
-
-NAME = "ValueFunction"
-"""As which the campaign knows them, beside the estimators."""
 
 
 def sound_files() -> list[bytes]:
@@ -99,17 +95,3 @@ def _actions(values: ValueFunction) -> list[Callable[[], object]]:
         lambda: values.predict(numbers, policy=policy),
         lambda: repr(values),
     ]
-
-
-def try_files(tries: int, *, seed: int = 0, only: range | None = None) -> list[children.Outcome]:
-    """Craft files of value functions, load and use them. What was changed is said where something fails."""
-    sound = sound_files()
-    for data in sound:
-        assert use(data) == "used", "a sound file was refused"
-
-    def task(i: int) -> str:
-        what, data = files.crafted(sound, seed, i)
-        with explained(what):
-            return use(data)
-
-    return children.run(task, only or range(tries), seconds=files.SECONDS, megabytes=files.MEGABYTES)

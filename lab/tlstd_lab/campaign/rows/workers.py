@@ -1,0 +1,180 @@
+"""Workers killed again and again, processes and those of a Dask cluster: no run is lost, none is given up.
+
+One is killed about every ten seconds, or in the time that three take to start, where that is more.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tlstd.checks.children import Task
+from tlstd.cluster.clients import local_workers
+from tlstd.cluster.evaluate import evaluate_files
+from tlstd_lab.campaign.row import Row
+from tlstd_lab.executors import DaskCluster, Executor, LocalProcesses
+from tlstd_lab.spec import RunSpec
+from tlstd_lab.store import Store
+
+RUNS = 10
+"""Of one try."""
+PAUSE = 10.0
+"""Seconds between two kills, on average."""
+LASTS = 0.5
+"""Seconds that a run takes."""
+
+
+def run(settings: dict[str, Any], seed: int) -> dict[str, NDArray[Any]]:
+    """What a worker computes: a little, after a while."""
+    time.sleep(settings.get("seconds", 0.0))
+    rng = np.random.default_rng(seed)
+    return {"x": np.linalg.lstsq(rng.standard_normal((80, 40)), rng.standard_normal(80), rcond=None)[0]}
+
+
+class _Killer:
+    """Kills one of some processes now and then."""
+
+    def __init__(self, living: Callable[[], list[int]], seed: str, pause: float) -> None:
+        self.living, self.killed, self.pause = living, 0, pause
+        self._choices, self._over = random.Random(seed), threading.Event()
+        self._thread = threading.Thread(target=self._kill, daemon=True)
+
+    def _kill(self) -> None:
+        while not self._over.wait(self._choices.uniform(0.2, 1.8) * self.pause):
+            found = self.living()
+            if found:
+                with suppress(ProcessLookupError):
+                    os.kill(self._choices.choice(found), signal.SIGKILL)
+                    self.killed += 1
+
+    def __enter__(self) -> _Killer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def pause() -> float:
+    """Seconds between two kills that let workers start, however busy the machine is."""
+    begun = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-c", "import tlstd_lab.executors, tlstd.cluster.evaluate, distributed"], check=True
+    )
+    return max(PAUSE, 3.0 * (time.perf_counter() - begun))
+
+
+class _Runs:
+    """Runs stored by an executor whose workers die."""
+
+    def __init__(self, executor: Executor, living: Callable[[], list[int]], seed: int) -> None:
+        self.executor, self.living, self.seed, self.pause = executor, living, seed, pause()
+
+    def __call__(self, number: int) -> str:
+        settings = {"seconds": LASTS}
+        specs = [RunSpec(f"{__name__}:run", settings, RUNS * number + i) for i in range(RUNS)]
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            _Killer(self.living, f"{self.seed} {number}", self.pause) as killer,
+        ):
+            store = Store(folder)
+            outcomes = list(self.executor.run(specs, store))
+            given_up = [outcome.error for outcome in outcomes if outcome.error]
+            assert not given_up, f"given up, with {killer.killed} workers killed: {given_up[0]}"
+            counts = Counter(outcome.key for outcome in outcomes)
+            assert counts == Counter(spec.key for spec in specs), "a run was lost or reported twice"
+            for spec in specs:
+                expected = run({}, spec.seed)["x"]
+                assert np.array_equal(store.read(spec.key).columns["x"], expected), "another result is stored"
+            return f"{killer.killed} killed"
+
+
+class _Evaluations:
+    """A log in files, evaluated by workers that die: the bits of one process."""
+
+    def __init__(self, client: Any, living: Callable[[], list[int]], seed: int, folder: str) -> None:
+        self.client, self.living, self.seed, self.pause = client, living, seed, pause()
+        for i in range(4):
+            _log(i).write_parquet(Path(folder) / f"part-{i}.parquet")
+        self.question: dict[str, Any] = {"gamma": 0.9, "estimators": ("KrylovLSTD",)}
+        self.pattern = str(Path(folder) / "*.parquet")
+        self.expected = evaluate_files(self.pattern, **self.question).value
+
+    def __call__(self, number: int) -> str:
+        with _Killer(self.living, f"{self.seed} {number}", self.pause) as killer:
+            for _ in range(RUNS):
+                found = evaluate_files(self.pattern, client=self.client, **self.question).value
+                assert found == self.expected, f"the value is {found!r}, not {self.expected!r}"
+        return f"{killer.killed} killed"
+
+
+def _log(number: int) -> pl.DataFrame:
+    rng = np.random.default_rng(number)
+    n = 300
+    return pl.DataFrame(
+        {
+            "episode": [f"{number} {i // 10}" for i in range(n)],
+            "step": [i % 10 for i in range(n)],
+            "obs_0": rng.random(n),
+            "obs_1": rng.random(n),
+            "reward": rng.random(n),
+            "terminated": [i % 10 == 9 for i in range(n)],
+        }
+    )
+
+
+class _Closing:
+    """A task with what has to be closed after it."""
+
+    def __init__(self, task: Task, stack: ExitStack) -> None:
+        self.task, self.close = task, stack.close
+
+    def __call__(self, number: int) -> str:
+        return self.task(number)
+
+
+def _task(subject: str, seed: int, folder: Path) -> Task:
+    if subject == "processes":
+        return _Runs(LocalProcesses(2), lambda: [c.pid for c in multiprocessing.active_children() if c.pid], seed)
+    stack = ExitStack()
+    client = stack.enter_context(local_workers(2))
+
+    def living() -> list[int]:
+        nannies = list(client.cluster.workers.values())
+        return [nanny.pid for nanny in nannies if nanny.pid is not None]
+
+    if subject == "Dask":
+        return _Closing(_Runs(DaskCluster(client.scheduler.address), living, seed), stack)
+    place = stack.enter_context(tempfile.TemporaryDirectory())
+    return _Closing(_Evaluations(client, living, seed, place), stack)
+
+
+ROW = Row(
+    promise="workers killed every ten seconds: no run lost, none given up",
+    unit="runs",
+    target=1_000,
+    shared=True,
+    subjects=lambda: ["processes", "Dask", "files on Dask"],
+    task=_task,
+    each=RUNS,
+    seconds=300.0,
+    checked=False,
+    alone=True,
+)
