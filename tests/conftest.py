@@ -23,7 +23,7 @@ gc.disable()  # until the tests begin: hardly anything that is made before goes 
 
 LONGEST = (
     (
-        "test_quality.py::test_tool_finds_nothing[types]",
+        "test_quality.py::test_types_of_the_code",
         "test_docs.py::test_site",
         "test_nothing_is_out_of_bounds[quick]",
     ),

@@ -6,16 +6,17 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from tlstd.checks.reliability import _Injector
-from tlstd.estimators.base import LinearEstimator
 from tlstd.types import FloatArray, SparseVector, Transitions, Vector
 
-Model = TypeVar("Model", bound=LinearEstimator)
+if TYPE_CHECKING:
+    from tlstd.estimators.base import LinearEstimator
+
+Model = TypeVar("Model", bound="LinearEstimator")
 
 
 def random_transitions(
@@ -115,6 +116,8 @@ def interrupted_everywhere(
     KeyboardInterrupt is raised before the first line of the library's code that runs, before the one ``every`` lines
     later, and so on; the last model was not interrupted.
     """
+    from tlstd.checks.reliability import _Injector  # the workers of clusters, which import this file, do without
+
     at, came = 1, True
     while came:
         model = make()

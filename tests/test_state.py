@@ -118,7 +118,7 @@ CUTS = {
 @pytest.mark.parametrize(("name", "kind", "n_targets"), takers(*CUTS))
 def test_saved_and_continued_is_never_stopped(name: str, kind: str, n_targets: int, tmp_path: Path) -> None:
     slow = name.startswith("ATD")  # it reads its factors at every step
-    steps = stream(1, 160, sparse=kind != "dense", n_targets=n_targets, off_policy=kind == "off-policy")
+    steps = stream(1, 110, sparse=kind != "dense", n_targets=n_targets, off_policy=kind == "off-policy")
     path = tmp_path / "model"
     for cut in (30,) if slow else CUTS[kind, n_targets]:
         model, silent = make(name, n_targets), make(name, n_targets)

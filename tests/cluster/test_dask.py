@@ -1,4 +1,7 @@
-"""The same on a real Dask cluster: the same bits with any number of workers, also when one is killed."""
+"""The same on a real Dask cluster: the same bits with any number of workers, also when one is killed.
+
+What is compared with is computed first, in this process: the workers then find what it has compiled.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,8 @@ def test_bits_of_one_process(client: Any) -> None:
     """Two workers, one worker, no worker."""
     loads = [partial(load, i) for i in range(len(PARTS))]
     done: list[int] = []
-    ids, weights = ShardedOperator(OnDask(client, loads, done.append)).solve(5)
     here = ShardedOperator(InProcess([made() for made in loads])).solve(5)
+    ids, weights = ShardedOperator(OnDask(client, loads, done.append)).solve(5)
     assert done == sorted(set(done))
     assert done[-1] == 7
     assert (ids == here[0]).all()
@@ -46,10 +49,8 @@ def test_killed_worker(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     loads = [partial(load, i) for i in range(len(PARTS))]
     operator = ShardedOperator(OnDask(client, loads))
     expected = operator.b()
-    for _ in range(2):
-        pids = list(client.run(os.getpid).values())
-        os.kill(pids[0], signal.SIGKILL)
-        assert (operator.b() == expected).all()
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)  # below, one after the other
+    assert (operator.b() == expected).all()
     V = np.ones((operator.n, 2))
     here = ShardedOperator(InProcess([made() for made in loads]))
     assert (operator.matvec(V) == here.matvec(V)).all()
@@ -72,8 +73,8 @@ def test_files_on_workers_that_die(client: Any, tmp_path: Path) -> None:
     pattern = in_files(LOG, tmp_path, 5)
     options: dict[str, Any] = {"gamma": 0.9, "policy": mostly_right, "estimators": ("KrylovLSTD",)}
     said: list[str] = []
-    there = evaluate_files(pattern, client=client, report=partial(kill_when_solving, client, said), **options)
     here = evaluate_files(pattern, **options)
+    there = evaluate_files(pattern, client=client, report=partial(kill_when_solving, client, said), **options)
     states = LOG.select("obs_0", "obs_1").to_numpy()
     assert there.value == here.value
     assert (there.predict(states) == here.predict(states)).all()

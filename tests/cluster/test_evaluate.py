@@ -132,4 +132,4 @@ def test_checkpoint(tmp_path: Path) -> None:
     assert found.value == evaluate_files(pattern, gamma=0.9, estimators=FEW).value
     assert all((folder / name).stat().st_mtime_ns == when for name, when in kept.items())
     with pytest.raises(StateError, match="another question"):
-        evaluate_files(pattern, gamma=0.8, checkpoint=folder)
+        evaluate_files(pattern, gamma=0.8, checkpoint=folder, estimators=FEW)

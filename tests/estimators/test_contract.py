@@ -21,8 +21,9 @@ import tlstd
 from tests.estimators.plain import Plain
 from tests.helpers import random_transitions
 from tlstd import container
-from tlstd.checks import CHECKS, Factory, check_estimator, children, reliability
+from tlstd.checks import CHECKS, Check, Factory, check_estimator, children, reliability
 from tlstd.errors import BusyError, InvalidInputError, InvalidParameterError
+from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.ilstd import ILSTD
 from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.registry import ESTIMATORS
@@ -32,11 +33,54 @@ from tlstd.estimators.tlstd import TLSTD
 from tlstd.estimators.true_online_td import TrueOnlineTD
 from tlstd.types import FloatArray, SparseVector, Transition, Transitions, as_vector
 
+OF_ALL = {
+    reliability.check_interrupts_leave_a_prefix,
+    reliability.check_concurrent_reads,
+    reliability.check_reads_beside_a_writer,
+    reliability.check_blas_threads_are_as_before,
+    reliability.check_copies_are_independent,
+    reliability.check_parameters_are_read_only,
+}
+"""Checks of what the base class does: locks, copies, threads."""
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", ESTIMATORS)
+SAME_CLASS = {
+    "KrylovLSTD (max_samples)": "KrylovLSTD",
+    "LSTD (ridge)": "LSTD",
+    "TD (replacing)": "TD",
+    "TDC": "GTD2",  # of one private class, as TDRC is
+    "TDRC": "GTD2",
+    "TLSTD (full rank)": "TLSTD",
+    "TLSTD (replacing)": "TLSTD",
+    "TLSTD (subspace)": "TLSTD",
+}
+"""Entries of the registry, each with the one of its class for which the checks ``OF_ALL`` are run in its place. Whoever
+is not here has all of them, and with ``-m long`` all have."""
+
+
+def contract(name: str) -> list[Any]:
+    """The checks of an entry, those that another one stands in for marked as long."""
+    return [
+        pytest.param(name, check, marks=pytest.mark.long if name in SAME_CLASS and check in OF_ALL else ())
+        for check in CHECKS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [case for name in ESTIMATORS for case in contract(name)],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
 def test_contract(name: str, check: Callable[[Any], None]) -> None:
     check(ESTIMATORS[name])
+
+
+def test_those_that_stand_in_are_of_the_same_class() -> None:
+    """They share every method that learns, or reads, or mends; what is different is a parameter."""
+    for name, other in SAME_CLASS.items():
+        assert other in ESTIMATORS
+        assert other not in SAME_CLASS
+        classes = [type(ESTIMATORS[each](12)) for each in (name, other)]
+        assert classes[0] is classes[1] or classes[0].__mro__[1] is classes[1].__mro__[1] is not LinearEstimator
 
 
 ONE_TARGET = {"ILSTD", "Handover (settled)", "SwiftTD"}
@@ -79,12 +123,15 @@ OPTIONS: dict[str, Factory] = {
 """Options that take other ways through the code than the registry's."""
 
 
+@pytest.mark.parametrize("checks", [set(CHECKS) - OF_ALL, pytest.param(OF_ALL, marks=pytest.mark.long)], ids=len)
 @pytest.mark.parametrize("name", OPTIONS)
-def test_contract_of_options(name: str) -> None:
-    check_estimator(OPTIONS[name])
+def test_contract_of_options(name: str, checks: set[Check]) -> None:
+    for check in CHECKS:
+        if check in checks:
+            check(OPTIONS[name])
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name not in SAME_CLASS])
 def test_nobody_uses_a_model_in_the_middle_of_a_call(name: str) -> None:
     """Reads, copies, saves and updates between any two lines of an update (a signal handler) are refused."""
     steps = random_transitions(np.random.default_rng(0), n_features=12, n_steps=40, density=0.1, sparse=True)

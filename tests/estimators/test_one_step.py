@@ -105,7 +105,7 @@ def outcome(action: Callable[[Any], Any], given: object) -> Any:
 def test_the_same_to_the_bit(name: str, nasty: bool) -> None:
     quick, other = MODELS[name](D), slow(MODELS[name](D))
     rng = np.random.default_rng(1)
-    n_steps, reads = (300, 0.7) if name in COMPILED else (150, 0.15)  # where each solves a system
+    n_steps, reads = (200, 0.7) if name in COMPILED else (150, 0.15)  # where each solves a system
     for t in steps(0, quick.n_features, n_steps, nasty=nasty):
         assert outcome(quick.update, t) == outcome(other.update, t)
         if rng.random() < reads:

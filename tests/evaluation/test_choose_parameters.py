@@ -156,8 +156,8 @@ def test_the_value_chosen_has_the_least_score(name: str, kind: str) -> None:
         with pytest.raises(InvalidParameterError, match=r"every one of the 3 values failed.*rho"):
             choose(make, values, sample(kind))
         return
-    folds = 2 if name.startswith("ATD") else 5  # ATD takes its time
-    made = assert_as_written(make, values, sample(kind), folds=folds)
+    folds, n_steps = (2, 140) if name.startswith("ATD") else (5, 240)  # ATD takes its time
+    made = assert_as_written(make, values, sample(kind, n_steps), folds=folds)
     assert ("completed by a reference" in made.note) == (kind in ("time limits", "off-policy"))
 
 

@@ -26,9 +26,10 @@ def test_all_panels_can_be_redrawn_from_the_packed_runs(tmp_path: Path, monkeypa
     stored, results = store.keys(), Results(store, "quick")
     for name in PANELS:
         made = panel(name)
-        wanted = {spec.key for spec in (*made.tuning("quick"), *made.runs(results))}
+        specs = [*made.tuning("quick"), *made.runs(results)]
+        wanted = {spec.key for spec in specs}
         assert wanted <= stored, f"{name}: {len(wanted - stored)} runs are not packed"
-        results.load([*made.tuning("quick"), *made.runs(results)])
+        results.load(specs)
         axes = new_figure(*made.size).add_subplot()
         drawing.draw(made.chart(results), axes)
         assert axes.has_data()

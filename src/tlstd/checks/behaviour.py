@@ -280,9 +280,9 @@ def check_update_and_predict(factory: Factory) -> None:
         except (TypeError, TlstdError):
             continue
         make = partial(factory, N_FEATURES, **options)
-        _check_in_turn(make, stream(70, n_targets=n_targets), in_pieces="dense" if n_targets > 1 else "sparse")
-    off_policy = stream(70)
-    off_policy.rhos = np.random.default_rng(1).choice([0.0, 0.6, 1.0, 1.3], 70)
+        _check_in_turn(make, stream(44, n_targets=n_targets), in_pieces="dense" if n_targets > 1 else "sparse")
+    off_policy = stream(44)
+    off_policy.rhos = np.random.default_rng(1).choice([0.0, 0.6, 1.0, 1.3], 44)
     try:
         factory(N_FEATURES).update_many(off_policy)
     except TlstdError:
@@ -296,13 +296,13 @@ def _check_in_turn(make: Callable[[], Any], dense: Transitions, *, in_pieces: st
     in_turn = make()
     expected = np.array([_updated(in_turn, t).predict(t.x_next) for t in dense])
     for steps, form in ((dense, "dense"), (as_sparse(dense), "sparse")):
-        cuts = (0, 1, 16, 47, 47, 48, 70) if form == in_pieces else (0, 70)
+        cuts = (0, 1, 11, 34, 34, 35, 44) if form == in_pieces else (0, 44)
         model = make()
         pieces = [model.update_and_predict(steps[a:b]) for a, b in pairwise(cuts)]
         how = f"update_and_predict of {form} steps in {len(pieces)} call(s)"
         values = np.concatenate(pieces)
         assert values.shape == expected.shape, f"{how} has shape {values.shape}, not {expected.shape}"
-        assert model.n_updates == 70, f"n_updates after {how}: {model.n_updates}"
+        assert model.n_updates == 44, f"n_updates after {how}: {model.n_updates}"
         assert_close(values, expected, 1e-10, f"{how} differs from update and predict in turn")
         assert_close(model.weights, in_turn.weights, 1e-10, f"{how} leaves another model than update")
 

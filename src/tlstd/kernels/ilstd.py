@@ -116,9 +116,12 @@ def reserve(x, x_next, discounts, decays, rhos, trace, work, table, n_reserved, 
     """
     z, tops, blocks, n_blocks, listed = trace
     scratch, d_rows, d_vals = work
-    old_blocks = blocks[: n_blocks[0]].copy()
-    old_z, old_tops = z[old_blocks], tops[old_blocks]
-    used = n_blocks[0]
+    used = n_old = n_blocks[0]
+    old_blocks, old_z, old_tops = np.empty_like(blocks[:n_old]), np.empty((n_old, PAGE)), np.empty((n_old, PAGE))
+    for i in range(n_old):
+        old_blocks[i] = blocks[i]
+        for k in range(PAGE):
+            old_z[i, k], old_tops[i, k] = z[blocks[i], k], tops[blocks[i], k]
     for t in range(discounts.size):
         x_rows, x_vals = x[1][x[0][t] : x[0][t + 1]], x[2][x[0][t] : x[0][t + 1]]
         n_rows, n_vals = x_next[1][x_next[0][t] : x_next[0][t + 1]], x_next[2][x_next[0][t] : x_next[0][t + 1]]
@@ -132,14 +135,14 @@ def reserve(x, x_next, discounts, decays, rhos, trace, work, table, n_reserved, 
         if n_reserved > most:
             break
     for i in range(used):
-        z[blocks[i]] = 0.0
-        tops[blocks[i]] = 0.0
         listed[blocks[i]] = False
-    blocks[: old_blocks.size] = old_blocks
-    for i in range(old_blocks.size):
-        z[old_blocks[i]] = old_z[i]
-        tops[old_blocks[i]] = old_tops[i]
-        listed[old_blocks[i]] = True
+        for k in range(PAGE):
+            z[blocks[i], k] = tops[blocks[i], k] = 0.0
+    for i in range(n_old):
+        b = blocks[i] = old_blocks[i]
+        listed[b] = True
+        for k in range(PAGE):
+            z[b, k], tops[b, k] = old_z[i, k], old_tops[i, k]
     return n_reserved
 
 
@@ -219,8 +222,9 @@ def catch_up(j, history, matrix, gather):
             n_blocks += 1
     add_to_column(pages, table, peaks, counts, j, 1.0, total, blocks, n_blocks)
     for i in range(n_blocks):
-        total[blocks[i]] = 0.0
         listed[blocks[i]] = False
+        for k in range(total.shape[1]):
+            total[blocks[i], k] = 0.0
 
 
 @kernel

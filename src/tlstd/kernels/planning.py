@@ -41,9 +41,11 @@ def _row_times(M, i, n, w, c):
 def _combine(vectors, t, M, n, out):
     """out[:n] = xᵀM for vector t."""
     indptr, rows, vals = vectors
-    out[:n] = 0.0
+    for j in range(n):
+        out[j] = 0.0
     for e in range(indptr[t], indptr[t + 1]):
-        out[:n] += vals[e] * M[rows[e], :n]
+        for j in range(n):
+            out[j] += vals[e] * M[rows[e], j]
 
 
 @kernel
@@ -72,7 +74,8 @@ def _forget(x, t, forget, M, n, scratch):
     indptr, rows, vals = x
     _combine(x, t, M, n, scratch)
     for e in range(indptr[t], indptr[t + 1]):
-        M[rows[e], :n] -= forget * vals[e] * scratch[:n]
+        for j in range(n):
+            M[rows[e], j] -= forget * vals[e] * scratch[j]
 
 
 @kernel
@@ -141,7 +144,8 @@ def dyna(x, x_next, columns, beta, drawn, F, b, w, n, progress, values):
                 b[rows[k], c] += beta * rho * surprise * vals[k]
         _combine(x, t, F, n, expected)
         for k in range(indptr[t], indptr[t + 1]):
-            F[rows[k], :n] -= beta * rho * vals[k] * expected[:n]
+            for j in range(n):
+                F[rows[k], j] -= beta * rho * vals[k] * expected[j]
             for j in range(next_indptr[t], next_indptr[t + 1] if discount != 0.0 else next_indptr[t]):
                 F[rows[k], next_rows[j]] += beta * rho * vals[k] * discount * next_vals[j]
         for i in drawn[t]:

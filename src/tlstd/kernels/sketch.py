@@ -91,12 +91,15 @@ def accumulate_left(x, rows, x_at, x_next, next_rows, next_at, columns, seed, s,
             z[i] = fade * z[i] if abs(fade * z[i]) >= 1e-300 else 0.0
         _add(ids, vals, start, stop, key, s, rhos[t], z)
         for e in range(start, stop):
-            M[x_at[at]] += vals[e] * z
+            for i in range(z.size):
+                M[x_at[at], i] += vals[e] * z[i]
             at += 1
         for e in range(next_indptr[next_rows[t]], next_indptr[next_rows[t] + 1]):
             if discounts[t] != 0.0:
-                M[next_at[then]] -= discounts[t] * next_vals[e] * z
+                for i in range(z.size):
+                    M[next_at[then], i] -= discounts[t] * next_vals[e] * z[i]
             then += 1
         for c in range(b.shape[1]):
-            b[:, c] += rewards[t, c] * z
+            for i in range(z.size):
+                b[i, c] += rewards[t, c] * z[i]
         progress[0] += 1

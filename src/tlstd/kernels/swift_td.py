@@ -274,7 +274,10 @@ def learn_one(
     if not longest <= _LONGEST or counts[0] + n > row_of.size:
         return False
     ids, vals = np.empty(n + next_rows.size, dtype=np.uint32), np.empty(n + next_rows.size)
-    ids[:n], ids[n:], vals[:n], vals[n:] = x_rows, next_rows, x_vals, next_vals
+    for e in range(n):
+        ids[e], vals[e] = x_rows[e], x_vals[e]
+    for e in range(next_rows.size):
+        ids[n + e], vals[n + e] = next_rows[e], next_vals[e]
     where, step = np.array([0, n, n + next_rows.size, 0, 1]), np.array([discount, decay, reward])
     vectors, steps, rewards = (where[:3], ids, vals, where[3:4], where[4:]), step[:2].reshape((2, 1)), step[2:]
     learn(
