@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from tlstd_lab.measurements.large_log import episodes, true_start_value
 
 
