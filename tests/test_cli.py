@@ -95,6 +95,8 @@ def test_version() -> None:
     assert (result.exit_code, result.output) == (0, f"tlstd {tlstd.__version__}\n")
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     assert project["version"] == tlstd.__version__
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {tlstd.__version__}\n" in cited
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import tarfile
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,44 @@ def test_the_command_says_what_is_missing() -> None:
     assert "typer is not installed: pip install 'tlstd[cli]'" in result.stderr.splitlines()[-1]
 
 
+SCRIPT = '''"""What a user writes, against the installed package."""
+
+import numpy as np
+
+from tlstd import Horde, KrylovLSTD, Log, Question, Steps, TileCoder, TransitionBuilder, TLSTD, evaluate
+from tlstd.evaluation import Evaluation
+
+features = TileCoder([0.0], [1.0], tiles=10, tilings=8)
+model = TLSTD(features.n_features, rank=20, lambda_=0.9)
+build = TransitionBuilder(gamma=0.9)
+build.reset(features.encode([0.5]))
+model.update(build.step(1.0, features.encode([0.6]), terminated=False))
+value: float = model.predict(features.encode([0.5]))
+horde = Horde(features, [Question("light", 0.9)], KrylovLSTD(features.n_features, lambda_=0.9))
+horde.update_many(Steps.along(np.zeros((3, 1)), columns={"light": [1.0, 2.0]}))
+log = Log.from_frame({"obs": np.arange(9.0), "reward": np.ones(9), "terminated": [0, 0, 1] * 3})
+found: Evaluation = evaluate(log, gamma=0.9)
+print(found.value, value, horde.predict([0.5]).sum())
+'''
+
+
+def check_contents(built: Path) -> None:
+    """The library, its licence and its description; no tests, no laboratory, no figures, no caches."""
+    assert built.stat().st_size < 1_000_000
+    if built.suffix == ".whl":
+        with zipfile.ZipFile(built) as archive:
+            names = archive.namelist()
+        assert {name.partition("/")[0].partition("-")[0] for name in names} == {"tlstd"}
+        assert {"tlstd/py.typed", "tlstd/__init__.pyi"} <= set(names)
+    else:
+        with tarfile.open(built) as archive:
+            names = [name.partition("/")[2] for name in archive.getnames() if "/" in name]
+        whole = {".gitignore", "CHANGELOG.md", "CITATION.cff", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
+        assert {name for name in names if not name.startswith("src")} == whole
+    kinds = {Path(name).suffix for name in names if "/" in name and "dist-info" not in name}
+    assert kinds <= {".py", ".pyi", ".typed", ".css", ".html"}, kinds
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
 def test_built_and_installed_elsewhere(kind: str, tmp_path: Path) -> None:
@@ -95,6 +135,7 @@ def test_built_and_installed_elsewhere(kind: str, tmp_path: Path) -> None:
 
     call("uv", "build", "--quiet", ROOT, "--out-dir", tmp_path / "dist")
     (built,) = (tmp_path / "dist").glob(kind)
+    check_contents(built)
     venv.create(tmp_path / "venv", with_pip=True)
     binaries = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
     call(binaries / "pip", "install", "--quiet", built)
@@ -102,6 +143,11 @@ def test_built_and_installed_elsewhere(kind: str, tmp_path: Path) -> None:
     assert {"tlstd", "numpy", "scipy", "numba", "threadpoolctl"} <= installed
     assert not {"gymnasium", "matplotlib", "minari", "polars", "rich", "typer", "tlstd-lab"} & installed
     call(binaries / "python", "-c", LEARN)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    typed = (sys.executable, "-m", "mypy", "--strict", "--python-executable", binaries / "python", "script.py")
+    assert "Success" in call(*typed)
+    (tmp_path / "script.py").write_text(SCRIPT + 'model.update("a transition")\n')
+    assert 'incompatible type "str"; expected "Transition"' in call(*typed, code=1)
     assert "pip install 'tlstd[cli]'" in call(binaries / "tlstd", "demo", code=1)
     call(binaries / "pip", "install", "--quiet", f"{built}[cli]")
     assert "t-LSTD" in call(binaries / "tlstd", "demo")

@@ -6,6 +6,6 @@ The sample efficiency of least squares in O(features x rank) memory. Start with 
 
 from tlstd.public import lazy
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __getattr__, __dir__, __all__ = lazy(__name__)
