@@ -12,16 +12,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tlstd import Concatenate, Log, TileCoder, evaluate, garnet
 from tlstd.types import FloatArray
 from tlstd_lab.questions.coverage import episodes
-from tlstd_lab.questions.coverage.episodes import Episodes, Step, play
+from tlstd_lab.questions.coverage.episodes import Episodes, Step, mean_return, play
 from tlstd_lab.questions.coverage.problems import BRANCHING, GAMMA, NOISE, STATES, STREAM, TERMINATION, problem
 from tlstd_lab.tables import DOCS, table, write_tables
 
-SETS = {50: 20, 200: 20, 2_000: 5}
+SETS = {10: 20, 50: 20, 200: 20, 2_000: 5}
 """Data sets of a cell, by the number of episodes."""
 
 
@@ -110,12 +110,39 @@ def asked_of_pole(name: str, n_episodes: int, number: int) -> Question:
     return Question(log, options, [[0.0, 0.0, 0.05, 0.0]], (made.start, made.value))
 
 
+def asked_of_few(name: str, n_episodes: int, number: int) -> Question:
+    """CartPole by LSTDQ with tiles of its own choice: with ten episodes there are more features than steps."""
+    acted, asked = leaning(0.5), leaning(0.8)
+    rng = np.random.default_rng([9, number])
+    log = as_log(play(episodes.pole_starts, episodes.pole_step(acted), n_episodes, 60, rng))
+
+    def policy(states: FloatArray) -> FloatArray:
+        return np.column_stack([1.0 - asked(states), asked(states)])
+
+    step = episodes.pole_step(asked)
+    truth = mean_return(episodes.pole_starts, step, 10_000, 0.95, np.random.default_rng(0), 400)
+    options = {"gamma": 0.95, "policy": policy, "estimators": ["LSTDQ"]}
+    return Question(log, options, None, (truth, np.nan))
+
+
+def leaning(epsilon: float) -> Callable[[NDArray[Any]], FloatArray]:
+    """The probability of a push to the right: to where the pole falls, but for a random one with probability ε."""
+
+    def right(seen: NDArray[Any]) -> FloatArray:
+        towards = (seen[:, 2] + 0.5 * seen[:, 3] > 0.0).astype(np.float64)
+        chances: FloatArray = epsilon / 2 + (1.0 - epsilon) * towards
+        return chances
+
+    return right
+
+
 Make = Callable[[str, int, int], Question]
 CELLS: tuple[tuple[str, str, Make, tuple[tuple[int, bool], ...]], ...] = (
     ("garnet-stream", "Garnet, one stream without end", asked_of_garnet, ((50, True), (200, False))),
     ("car", "Mountain Car, tiles *", asked_of_car, ((50, True), (200, True), (2_000, True))),
     ("pole-coarse", "CartPole, tiles, ratios *", asked_of_pole,
      ((200, False), (200, True), (2_000, False), (2_000, True))),
+    ("pole-few", "CartPole, LSTDQ, more features than steps *", asked_of_few, ((10, False),)),
     ("garnet-few", "Garnet, too few features *", asked_of_garnet,
      ((50, False), (50, True), (200, False), (200, True), (2_000, False), (2_000, True))),
 )  # fmt: skip
@@ -129,7 +156,7 @@ def line(name: str, words: str, make: Make, n_episodes: int, single: bool) -> li
     for number in range(sets):
         asked = make(name, n_episodes, number)
         start = asked.state if single else None
-        found = evaluate(asked.log, start=start, estimators=["KrylovLSTD"], **asked.options)
+        found = evaluate(asked.log, start=start, **({"estimators": ["KrylovLSTD"]} | asked.options))
         interval, trust = found.interval_or_none, found.trust
         assert trust is not None
         covered += interval is not None and asked.truths[single] in interval

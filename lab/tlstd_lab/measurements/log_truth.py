@@ -18,7 +18,7 @@ from tlstd import Log, evaluate
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.streams import trajectory
 from tlstd.types import FloatArray
-from tlstd_lab.measurements.coverage_light import as_log
+from tlstd_lab.measurements.coverage_light import as_log, leaning
 from tlstd_lab.questions.coverage import episodes
 from tlstd_lab.questions.coverage.episodes import mean_return, play
 from tlstd_lab.tables import DOCS, table, write_tables
@@ -39,17 +39,6 @@ class Case(NamedTuple):
 
 
 # --- CartPole -------------------------------------------------------------------------------------------------------
-
-
-def leaning(epsilon: float) -> Callable[[NDArray[Any]], FloatArray]:
-    """The probability of a push to the right: to where the pole falls, but for a random one with probability ε."""
-
-    def right(seen: NDArray[Any]) -> FloatArray:
-        towards = (seen[:, 2] + 0.5 * seen[:, 3] > 0.0).astype(np.float64)
-        chances: FloatArray = epsilon / 2 + (1.0 - epsilon) * towards
-        return chances
-
-    return right
 
 
 def pole() -> Iterator[Case]:
