@@ -111,6 +111,7 @@ print(survived.value == there.value, survived.interval() == there.interval())
 # ## When ten million is not many
 #
 # Ask before anything starts: `tlstd evaluate 'drives/*.parquet' --gamma 0.99 --workers 2 --plan` reads one file and
-# says memory, traffic and time of all. Samples that do not fit go to the workers' disks (`--spill FOLDER`), rounds that were
-# computed are kept (`--checkpoint FOLDER`), so that Ctrl-C costs little. What was measured on a hundred million steps,
-# what a thousand times as many would take, and what would break first: [samples on several machines](../clusters.md).
+# says memory, traffic and time of all. Samples that do not fit go to the workers' disks (`--spill FOLDER`), rounds that
+# were computed are kept (`--checkpoint FOLDER`), so that Ctrl-C costs little. What was measured on a hundred million
+# steps, what a thousand times as many would take, and what would break first: [samples on several
+# machines](../clusters.md).

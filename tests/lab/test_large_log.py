@@ -12,4 +12,4 @@ def test_true_value_is_the_mean_return() -> None:
     columns = episodes(1_000, np.random.default_rng(3))
     returns = np.bincount(columns["episode"], gamma ** columns["step"] * columns["reward"])
     error = returns.std() / np.sqrt(returns.size)
-    assert abs(returns.mean() - true_start_value(gamma, 200)) < 4.0 * error < 0.3
+    assert abs(returns.mean() - true_start_value(gamma, 200)) < 4.0 * error < 0.6

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import wait
 from functools import partial
@@ -290,13 +290,19 @@ class OnDask:
             if shard.status in ("error", "cancelled"):
                 shard.result()  # raises
         has = self.client.who_has(self._shards)
-        missing = [i for i, shard in enumerate(self._shards) if self._places[i] not in has[shard.key]]
+        missing, groups = [], defaultdict(list)
+        for i, shard in enumerate(self._shards):
+            there = has[shard.key]
+            if not there:
+                missing.append(i)
+                continue
+            if self._places[i] not in there:  # somebody has moved it
+                self._places[i] = min(there)
+            groups[self._places[i]].append(i)
         if missing:
             self._replace(missing)
+            sleep(LOOK)
             raise _WorkerGone("a worker is gone")
-        groups: dict[str, list[int]] = {}
-        for i, place in enumerate(self._places):
-            groups.setdefault(place, []).append(i)
         return groups
 
     def _results(self, futures: Sequence[Any], places: set[str]) -> list[Any]:
