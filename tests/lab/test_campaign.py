@@ -200,7 +200,6 @@ class GivingUp(InProcess):
 
 def test_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "LASTS", 0.0)
-    monkeypatch.setattr(workers, "pause", lambda: 1.0)
     for executor, message in ((InProcess(), "0 killed"), (Losing(), "a run was lost"), (GivingUp(), "given up")):
         assert message in children.attempt(workers._Runs(executor, list, 0), 0).words
 

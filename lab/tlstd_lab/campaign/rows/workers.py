@@ -1,7 +1,4 @@
-"""Workers killed again and again, processes and those of a Dask cluster: no run is lost, none is given up.
-
-One is killed about every ten seconds, or in the time that three take to start, where that is more.
-"""
+"""Workers killed again and again, processes and those of a Dask cluster: no run is lost, none is given up."""
 
 from __future__ import annotations
 
@@ -9,10 +6,7 @@ import multiprocessing
 import os
 import random
 import signal
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -34,9 +28,9 @@ from tlstd_lab.store import Store
 
 RUNS = 10
 """Of one try."""
-PAUSE = 10.0
-"""Seconds between two kills, on average."""
-LASTS = 0.5
+KILLS = 2
+"""Of workers in one try, or while one log is evaluated: fewer than a run has tries."""
+LASTS = 0.2
 """Seconds that a run takes."""
 
 
@@ -47,55 +41,40 @@ def run(settings: dict[str, Any], seed: int) -> dict[str, NDArray[Any]]:
     return {"x": np.linalg.lstsq(rng.standard_normal((80, 40)), rng.standard_normal(80), rcond=None)[0]}
 
 
-class _Killer:
-    """Kills one of some processes now and then."""
+class Killer:
+    """Kills one of some processes, now and then when it is asked, a few times at most.
 
-    def __init__(self, living: Callable[[], list[int]], seed: str, pause: float) -> None:
-        self.living, self.killed, self.pause = living, 0, pause
-        self._choices, self._over = random.Random(seed), threading.Event()
-        self._thread = threading.Thread(target=self._kill, daemon=True)
+    By what has been done and not by the clock: on a busy machine workers would be killed before they have started.
+    """
 
-    def _kill(self) -> None:
-        while not self._over.wait(self._choices.uniform(0.2, 1.8) * self.pause):
-            found = self.living()
-            if found:
-                with suppress(ProcessLookupError):
-                    os.kill(self._choices.choice(found), signal.SIGKILL)
-                    self.killed += 1
+    def __init__(self, living: Callable[[], list[int]], seed: str, chance: float) -> None:
+        self.living, self.killed, self.chance = living, 0, chance
+        self._choices = random.Random(seed)
 
-    def __enter__(self) -> _Killer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-
-def pause() -> float:
-    """Seconds between two kills that let workers start, however busy the machine is."""
-    begun = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-c", "import tlstd_lab.executors, tlstd.cluster.evaluate, distributed"], check=True
-    )
-    return max(PAUSE, 3.0 * (time.perf_counter() - begun))
+    def __call__(self, *said: object) -> None:
+        """Kill one, perhaps."""
+        found = self.living()
+        if found and self.killed < KILLS and self._choices.random() < self.chance:
+            with suppress(ProcessLookupError):
+                os.kill(self._choices.choice(found), signal.SIGKILL)
+                self.killed += 1
 
 
 class _Runs:
     """Runs stored by an executor whose workers die."""
 
     def __init__(self, executor: Executor, living: Callable[[], list[int]], seed: int) -> None:
-        self.executor, self.living, self.seed, self.pause = executor, living, seed, pause()
+        self.executor, self.living, self.seed = executor, living, seed
 
     def __call__(self, number: int) -> str:
         settings = {"seconds": LASTS}
         specs = [RunSpec(f"{__name__}:run", settings, RUNS * number + i) for i in range(RUNS)]
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            _Killer(self.living, f"{self.seed} {number}", self.pause) as killer,
-        ):
-            store = Store(folder)
-            outcomes = list(self.executor.run(specs, store))
+        killer = Killer(self.living, f"{self.seed} {number}", 0.3)
+        with tempfile.TemporaryDirectory() as folder:
+            store, outcomes = Store(folder), []
+            for outcome in self.executor.run(specs, store):
+                outcomes.append(outcome)
+                killer()
             given_up = [outcome.error for outcome in outcomes if outcome.error]
             assert not given_up, f"given up, with {killer.killed} workers killed: {given_up[0]}"
             counts = Counter(outcome.key for outcome in outcomes)
@@ -110,7 +89,7 @@ class _Evaluations:
     """A log in files, evaluated by workers that die: the bits of one process."""
 
     def __init__(self, client: Any, living: Callable[[], list[int]], seed: int, folder: str) -> None:
-        self.client, self.living, self.seed, self.pause = client, living, seed, pause()
+        self.client, self.living, self.seed = client, living, seed
         for i in range(4):
             _log(i).write_parquet(Path(folder) / f"part-{i}.parquet")
         self.question: dict[str, Any] = {"gamma": 0.9, "estimators": ("KrylovLSTD",)}
@@ -118,11 +97,13 @@ class _Evaluations:
         self.expected = evaluate_files(self.pattern, **self.question).value
 
     def __call__(self, number: int) -> str:
-        with _Killer(self.living, f"{self.seed} {number}", self.pause) as killer:
-            for _ in range(RUNS):
-                found = evaluate_files(self.pattern, client=self.client, **self.question).value
-                assert found == self.expected, f"the value is {found!r}, not {self.expected!r}"
-        return f"{killer.killed} killed"
+        killed = 0
+        for i in range(RUNS):
+            killer = Killer(self.living, f"{self.seed} {number} {i}", 0.05)
+            found = evaluate_files(self.pattern, client=self.client, report=killer, **self.question).value
+            assert found == self.expected, f"the value is {found!r}, not {self.expected!r}"
+            killed += killer.killed
+        return f"{killed} killed"
 
 
 def _log(number: int) -> pl.DataFrame:
@@ -167,7 +148,7 @@ def _task(subject: str, seed: int, folder: Path) -> Task:
 
 
 ROW = Row(
-    promise="workers killed every ten seconds: no run lost, none given up",
+    promise="workers killed again and again: no run lost, none given up",
     unit="runs",
     target=1_000,
     shared=True,
