@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONGEST
+
 ROOT = Path(__file__).parents[1]
 TOOLS = {
     "format": ["ruff", "format", "--check", "."],
@@ -58,3 +60,9 @@ def test_import_is_light() -> None:
     code = "import sys, tlstd; print(sorted({'numba', 'matplotlib', 'scipy', 'rich'} & set(sys.modules)))"
     result = run([sys.executable, "-c", code])
     assert result.stdout.strip() == "[]", result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("name", [name for names in LONGEST for name in names])
+def test_the_longest_tests_have_these_names(name: str) -> None:
+    function = name.rpartition("::")[2].partition("[")[0]
+    assert any(f"def {function}" in path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
