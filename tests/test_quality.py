@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONGEST
+
 ROOT = Path(__file__).parents[1]
 TOOLS = {
     "format": ["ruff", "format", "--check", "."],
@@ -67,3 +69,9 @@ def test_imports_are_light() -> None:
     heavy = {"numpy", "scipy", "numba", "llvmlite", "matplotlib", "polars", "gymnasium", "distributed", "rich"}
     assert "typer" in result.stdout.split(), result.stderr
     assert not heavy & set(result.stdout.split()), result.stdout
+
+
+@pytest.mark.parametrize("name", [name for names in LONGEST for name in names])
+def test_the_longest_tests_have_these_names(name: str) -> None:
+    function = name.rpartition("::")[2].partition("[")[0]
+    assert any(f"def {function}" in path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
