@@ -24,6 +24,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -246,23 +247,16 @@ def memory(n_steps: int = 4_000_000, n_files: int = 20) -> None:
 
 def _in_process_of_its_own(run: Callable[[], tuple[dict[str, float], str]]) -> tuple[dict[str, float], float, str]:
     """What a call returns, and the most memory of its own that the process had."""
-    receiver, sender = os.pipe()
-    child = os.fork()
-    if child == 0:
-        done, most = threading.Event(), [0.0]
-        watch = threading.Thread(target=_watch, args=([os.getpid()], done, most), daemon=True)
-        watch.start()
-        found = run()
-        done.set()
-        watch.join()
-        os.write(sender, repr((*found, most[0])).encode())
-        os._exit(0)
-    os.close(sender)
-    with os.fdopen(receiver, "rb") as pipe:
-        text = pipe.read().decode()
-    os.waitpid(child, 0)
-    seconds, answer, most_bytes = eval(text)
-    return seconds, most_bytes, answer
+    with get_context("spawn").Pool(1) as pool:  # not forked: polars has threads
+        return pool.apply(_watched, (run,))
+
+
+def _watched(run: Callable[[], tuple[dict[str, float], str]]) -> tuple[dict[str, float], float, str]:
+    done, most = threading.Event(), [0.0]
+    threading.Thread(target=_watch, args=([os.getpid()], done, most), daemon=True).start()
+    seconds, answer = run()
+    done.set()
+    return seconds, most[0], answer
 
 
 def _own_bytes(pid: int) -> float:
