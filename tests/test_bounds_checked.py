@@ -20,8 +20,8 @@ CHECKED = os.environ.get("NUMBA_BOUNDSCHECK") == "1"
 QUICK = [  # what compiles within seconds
     "tests/test_bounds_checked.py",
     "tests/kernels/test_transitions.py",
-    "tests/test_crafted_files.py::test_crafted_files[LSTD-15]",
-    "tests/estimators/test_fuzz.py::test_random_inputs[LSTD-3]",
+    "tests/test_crafted_files.py::test_crafted_files[TD-15]",
+    "tests/estimators/test_fuzz.py::test_random_inputs[TD-3]",
 ]
 ALL = ["tests/test_bounds_checked.py", "tests/kernels", "tests/test_crafted_files.py", "tests/estimators/test_fuzz.py"]
 
