@@ -28,7 +28,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 FOLDER = Path(__file__).resolve().parent
 FIGURES = FOLDER.parent / "figures"
-TUTORIALS = ("ten_minutes", "from_a_log", "hundred_predictions", "forty_thousand_features")
+TUTORIALS = ("ten_minutes", "from_a_log", "hundred_predictions", "ten_million_steps")
 
 
 class Cell(NamedTuple):
