@@ -11,7 +11,7 @@ import numpy as np
 
 from tlstd.types import FloatArray
 from tlstd_lab.panel import Results
-from tlstd_lab.questions.comparison.methods import CANNOT, ENTRIES, UNTUNED, reason
+from tlstd_lab.questions.comparison.methods import CANNOT, ENTRIES, OFF_POLICY, UNTUNED, reason
 from tlstd_lab.questions.comparison.panel import GROUPS, SAMPLES, Field, Tuned, field
 from tlstd_lab.report import claims_page
 from tlstd_lab.report.contest_table import duration
@@ -25,6 +25,8 @@ TABLES: dict[str, tuple[str, ...]] = {
 """Problems of each table of errors."""
 BUDGETS = (0.001, 0.01, 0.1, 1.0)
 """CPU seconds within which errors are compared."""
+TIE = 1e-3
+"""Errors that differ by less are as good."""
 TIMES_OF = ("car-tiles", "car-rbf", "energy", "walk")
 """Problems whose CPU times are in the table of all."""
 
@@ -50,7 +52,7 @@ class Found:
     def ratio(self, name: str, n: int) -> str:
         """The error over the best one, bold if it is not known to be worse."""
         over = ratio_of_means(self.errors[name][n], self.best(n))
-        words = f"{over.value:.3g}" if over.value < 99.5 else f"{over.value:.0e}".replace("e+0", "e")
+        words = f"{over.value:.3g}" if over.value < 99.5 else f"{over.value:.0f}"
         return f"**{words}**" if over.low <= 1.0 else words
 
     def cell(self, name: str, n: int) -> str:
@@ -60,7 +62,7 @@ class Found:
         return " · ".join(self.ratio(m, n) for m in (name, name + UNTUNED)) if n in self.errors[name] else "slow"
 
     def within(self, seconds: float, ending: str) -> str:
-        """Who has the least error of what can be learned in a time, from as many samples as that allows."""
+        """Who has the least error of what can be learned in a time, from as many samples as that allows, and ties."""
         reached = {}
         for name in ENTRIES:
             times = self.seconds.get(name + ending, {})
@@ -70,12 +72,14 @@ class Found:
         if not reached:
             return "–"
         name = min(reached, key=lambda name: reached[name])
-        return f"{name} ({reached[name]:.3g})"
+        ties = sum(error <= reached[name] * (1.0 + TIE) for error in reached.values()) - 1
+        return f"{name}{f' and {ties} more' if ties else ''} ({reached[name]:.3g})"
 
 
 def mean_ratio(all_found: Iterable[Found], name: str, n: int) -> str:
-    """Geometric mean over the problems where it was run of the error over the best one, and how many they are."""
-    ratios = [f.errors[name][n].mean() / f.best(n).mean() for f in all_found if n in f.errors.get(name, {})]
+    """Geometric mean over on-policy problems where it was run of the error over the best one, and their number."""
+    some = [f for f in all_found if f.problem not in OFF_POLICY and n in f.errors.get(name, {})]
+    ratios = [f.errors[name][n].mean() / f.best(n).mean() for f in some]
     return f"{np.exp(np.mean(np.log(ratios))):.2f} ({len(ratios)})" if ratios else "–"
 
 
