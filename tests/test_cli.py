@@ -1,5 +1,6 @@
 """The command line, as a user meets it."""
 
+import io
 import json
 import re
 import shlex
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 import tlstd
 from tlstd import demo
+from tlstd.cli import main
 from tlstd.cli.app import app
 
 ROOT = Path(__file__).parents[1]
@@ -125,17 +127,6 @@ def test_mistakes_are_a_sentence() -> None:
         assert "Traceback" not in result.output
 
 
-def test_what_the_system_refuses_is_a_sentence() -> None:
-    """Such as an output that is a disk without room, which no command can ask about beforehand."""
-    full = Path("/dev/full")
-    if not full.exists():
-        pytest.skip("there is no /dev/full")
-    command = [sys.executable, "-m", "tlstd", "--version"]
-    with full.open("w") as out:
-        result = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
-    assert (result.returncode, result.stderr) == (1, "cannot go on: No space left on device\n")
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_told_how_to_complete(shell: str) -> None:
     environment = {"_TLSTD_COMPLETE": f"source_{shell}"}
@@ -195,3 +186,23 @@ def test_reproduce_says_where_it_cannot_write_before_it_runs(tmp_path: Path) -> 
     assert result.exit_code == 1
     assert result.output == f"cannot write to {blocker} (File exists): choose another folder with --out\n"
     assert not (tmp_path / "runs").exists()
+
+
+def test_output_that_cannot_be_written_is_a_sentence() -> None:
+    """On a full disk; a closed pipe is nobody's mistake."""
+    command = [sys.executable, "-c", "from tlstd.cli import main; main()", "--version"]
+    with open("/dev/full", "w") as full:
+        found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert found.returncode == 1
+    assert found.stderr == "the output cannot be written (No space left on device)\n"
+
+
+def test_output_in_a_code_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it does not have is written by its number: ⁷ in a row's name."""
+    output = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", output)
+    monkeypatch.setattr(sys, "argv", ["tlstd", "bench", "--list"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert b"10\\u2077" in output.detach().getvalue()

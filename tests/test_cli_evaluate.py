@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -279,3 +280,25 @@ def test_what_is_printed_has_no_raw_escapes(folder: Path) -> None:
     found = run("inspect", "a", "\u202e\U000e0041")
     assert found.exit_code == 2
     assert r"(\u202e\U000e0041)" in found.output
+
+
+def test_states_that_cannot_be_read_are_a_sentence(folder: Path) -> None:
+    """Arrays that are empty, cut off, of another kind, or none; and a pipe for a log, which would wait for ever."""
+    assert run("evaluate", "steps.parquet", "--gamma", "0.9", "--out", "values").exit_code == 0
+    np.save(folder / "none.npy", np.ones(0))
+    np.save(folder / "whole.npy", np.arange(5))
+    whole = (folder / "whole.npy").read_bytes()
+    (folder / "empty.npy").write_bytes(b"")
+    (folder / "zip.npy").write_bytes(b"PK\x03\x04 and more")
+    (folder / "cut.npy").write_bytes(whole[:70])
+    (folder / "open.npy").write_bytes(whole.replace(b"(5,)", b"(5, "))
+    for name in ("none", "empty", "zip", "cut", "open"):
+        found = run("predict", "values", f"{name}.npy")
+        assert (found.exit_code, found.stdout) == (1, "")
+        assert re.search("cannot be read|pass at least one", found.stderr)
+        assert isinstance(found.exception, SystemExit)
+    assert len(run("predict", "values", "whole.npy").stdout.splitlines()) == 5
+    os.mkfifo(folder / "pipe.npz")
+    found = run("evaluate", "pipe.npz", "--gamma", "0.9")
+    assert found.exit_code == 1
+    assert "pipe.npz is a pipe or a device: copy what it gives into a file" in found.stderr

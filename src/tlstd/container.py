@@ -13,7 +13,7 @@ import os
 import secrets
 import stat
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -74,6 +74,14 @@ def write(path: Path, class_name: str, parameters: Mapping[str, Any], state: Sta
     )
     if len(header) > MAX_HEADER:
         raise StateError(f"the parameters take {len(header)} bytes, over the limit of {MAX_HEADER}: save fewer")
+    replace_file(path, lambda file: _write_contents(file, header, arrays, offset))
+
+
+def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Let a function write a file that takes the place of another once it is whole and on the disk.
+
+    Whatever is raised, what was there is whole, and nothing else is left behind.
+    """
     target, mode = replaceable(path)
     if not os.path.isdir(os.path.dirname(target)):
         raise FileNotFoundError(errno.ENOENT, "there is no such folder: make it first", os.path.dirname(target))
@@ -82,7 +90,7 @@ def write(path: Path, class_name: str, parameters: Mapping[str, Any], state: Sta
         with open(temporary, "xb") as file:
             if mode is not None:
                 os.chmod(temporary, mode)
-            _write_contents(file, header, arrays, offset)
+            write(file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)

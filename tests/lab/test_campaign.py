@@ -204,6 +204,16 @@ def test_workers(monkeypatch: pytest.MonkeyPatch) -> None:
         assert message in children.attempt(workers._Runs(executor, list, 0), 0).words
 
 
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path) -> None:
+    """What a loss of power would need is not tried, but the order of calls is what it has to be."""
+    model, calls = Plain(12), writes.Faults()
+    with calls.there():
+        model.save(tmp_path / "model")
+    assert calls.names[:2] == ["open", "write"]
+    assert calls.names[-6:] == ["flush", "fsync", "close", "replace", "open", "fsync"]  # then the folder
+    assert "write" not in calls.names[-6:]
+
+
 def test_writes_of_everything_else(tmp_path: Path) -> None:
     for subject in ("Horde", "rounds of a cluster"):
         outcomes = tried(writes.CALLS, subject, tmp_path, 10)

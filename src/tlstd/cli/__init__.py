@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 
 from tlstd.errors import MissingExtraError
 from tlstd.extras import needs
@@ -15,8 +17,11 @@ def main() -> None:
             from tlstd.cli.app import app
     except MissingExtraError as error:
         sys.exit(str(error))
+    with suppress(AttributeError):  # of what stands in for it
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # λ in a code page without
     try:
         app()
-    except OSError as error:  # a disk that is full, a folder that is gone: nobody's bug
-        where = f"{error.filename}: " if error.filename else "cannot go on: "
-        sys.exit(where + (error.strerror or str(error)))
+    except OSError as error:  # commands say their own: this is the output's
+        with suppress(OSError, AttributeError, ValueError):  # Python would try to write it once more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(f"{error.filename or 'the output'} cannot be written ({error.strerror})")

@@ -52,10 +52,11 @@ def read_states(name: str) -> FloatArray:
     Of Parquet, Arrow and npz all columns are the state, in their order.
     """
     if name.endswith(".npy"):
-        try:
-            array = np.load(name, allow_pickle=False)
-        except ValueError as error:
-            raise InvalidInputError(f"{name} cannot be read ({error}): pass an array of numbers") from error
+        with open(name, "rb") as file:
+            try:
+                array = np.lib.format.read_array(file, allow_pickle=False)
+            except Exception as error:  # whatever NumPy raises at damaged files
+                raise InvalidInputError(f"{name} cannot be read ({error}): pass an array of numbers") from error
         states: FloatArray = np.atleast_1d(array)
         return states
     if name.endswith((".parquet", ".pq", ".arrow", ".feather", ".ipc", ".npz")):

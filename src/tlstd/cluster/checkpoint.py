@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tlstd.container import replace_file
 from tlstd.errors import StateError
 from tlstd.types import FloatArray
 
@@ -53,7 +53,7 @@ class Checkpoint:
                     "name another folder, or delete this one"
                 )
         else:
-            self._write(path, text.encode())
+            replace_file(path, lambda file: file.write(text.encode()))
 
     def remember(self, name: str, compute: Callable[[], FloatArray]) -> FloatArray:
         """What was kept under a name, or what is computed now."""
@@ -68,19 +68,9 @@ class Checkpoint:
         array = np.ascontiguousarray(made)
         head = json.dumps({"shape": list(array.shape)}).encode()
         body = len(head).to_bytes(8, "little") + head + array.tobytes()
-        self._write(path, hashlib.blake2b(body, digest_size=32).digest() + body)
+        data = hashlib.blake2b(body, digest_size=32).digest() + body
+        replace_file(path, lambda file: file.write(data))
         return made
-
-    def _write(self, path: Path, data: bytes) -> None:
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> FloatArray | None:

@@ -120,6 +120,8 @@ class ValueFunction:
         observations = as_array(states, "states")
         if observations.ndim not in (1, 2):
             raise InvalidInputError(f"states have shape {observations.shape}: pass (M, D), or (M,) numbers of states")
+        if not observations.size:
+            raise InvalidInputError(f"states have shape {observations.shape}: pass at least one")
         rows = as_real(observations, "states").reshape(len(observations), -1)
         if observations.dtype.kind not in "iu":
             observations = rows.reshape(observations.shape)

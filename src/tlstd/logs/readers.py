@@ -6,6 +6,7 @@ Arrays, pandas frames and ``.npz`` files need no extra; polars reads the others.
 from __future__ import annotations
 
 import glob
+import os
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -168,6 +169,8 @@ def _natural(name: str) -> list[Any]:
 
 def _of_file(path: str, storage: Storage | None) -> Part:
     kind, away = _format(path), addresses.is_address(path)
+    if not away and os.path.exists(path) and not os.path.isfile(path):
+        raise InvalidInputError(f"{path} is a pipe or a device: copy what it gives into a file")
     if kind == "npz":
         with _readable(path):
             if away:

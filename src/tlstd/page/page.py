@@ -6,14 +6,11 @@ import base64
 import hashlib
 import os
 import re
-from contextlib import suppress
 from importlib.resources import files
-from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import tlstd
-from tlstd.container import replaceable
+from tlstd.container import replace_file, replaceable
 from tlstd.evaluation.evaluation import Evaluation
 from tlstd.page import parts
 from tlstd.page.markup import Html, element, join
@@ -47,19 +44,10 @@ def render(evaluation: Evaluation) -> str:
 
 
 def write_page(evaluation: Evaluation, path: str | os.PathLike[str]) -> None:
-    """Write the page to a file, which is replaced as a whole."""
-    place = Path(replaceable(path)[0])  # a link stays a link
-    page = render(evaluation)
-    with NamedTemporaryFile("w", encoding="utf-8", dir=place.parent, suffix=".part", delete=False) as file:
-        try:
-            file.write(page)
-            file.close()
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, place)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(file.name)
-            raise
+    """Write the page to a file, which is replaced as a whole or not at all."""
+    replaceable(path)  # before it is made
+    page = render(evaluation).encode()
+    replace_file(path, lambda file: file.write(page))
 
 
 def policy(style: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import re
 import sys
 import traceback
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from tlstd.checks import files
 from tlstd.checks.children import Task
 from tlstd.checks.data import explained, stream, temporary_folder
 from tlstd.cli.app import app
+from tlstd_lab.campaign import values
 from tlstd_lab.campaign.hostile import raw, word
 from tlstd_lab.campaign.row import Row
 
@@ -119,11 +122,36 @@ def _inspect(choices: random.Random, folder: Path) -> Made:
 
 
 def _predict(choices: random.Random, folder: Path) -> Made:
-    states = folder / _name(choices, choices.choice([".csv", ".npy", ".parquet"]))
-    states.write_text(
-        f"{word(choices, surrogates=False)}\n1,2\n{word(choices, surrogates=False)},3\n", encoding="utf-8"
+    """States in a file of which something is wrong, mostly, for values of each kind."""
+    model = folder / _name(choices, ".values")
+    model.write_bytes(choices.choice(_values()))
+    states = folder / _name(choices, choices.choice([".csv", ".npy", ".npy", ".parquet", ".npz"]))
+    text = f"{word(choices, surrogates=False)}\n1,2\n{word(choices, surrogates=False)},3\n".encode()
+    buffer = io.BytesIO()
+    np.save(buffer, choices.choice(_STATES))
+    array = bytearray(buffer.getvalue())
+    array[choices.randrange(len(array))] ^= 1 << choices.randrange(8)
+    whole = buffer.getvalue()
+    states.write_bytes(
+        choices.choice([text, b"1,2\n3,4\n", b"", whole, bytes(array), whole[: choices.randrange(len(whole))]])
     )
-    return ["predict", str(_model(choices, folder)), str(states)], False
+    as_json = choices.random() < 0.3
+    return ["predict", str(model), str(states), *["--json"] * as_json], as_json
+
+
+_values = cache(values.sound_files)
+_STATES: tuple[Any, ...] = (
+    np.ones((3, 2)),
+    np.arange(3),
+    np.ones((0, 2)),
+    np.ones((2, 0)),
+    np.ones((2, 2, 2)),
+    np.array(["a"]),
+    np.full((1, 2), np.nan),
+    np.zeros(2, dtype=[("a", "f8")]),
+    np.ones((2, 2), dtype=bool),
+    np.ones((2, 2)) * 1j,
+)
 
 
 def _options(choices: random.Random, folder: Path) -> Made:

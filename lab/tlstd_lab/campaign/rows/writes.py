@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import ctypes
 import errno
+import io
 import os
 import resource
 from collections.abc import Callable, Iterator
@@ -159,11 +160,11 @@ class Faults:
 
         for name, function in before.items():
             setattr(os, name, self.counted(function, name))
-        builtins.open = opening
+        builtins.open = io.open = opening
         try:
             yield
         finally:
-            builtins.open = opened
+            builtins.open = io.open = opened
             for name, function in before.items():
                 setattr(os, name, function)
 
