@@ -133,7 +133,7 @@ def draw(results: list[Result], truth: FloatArray, path: Path) -> None:
 
 def write_log(path: Path, *, seed: int = 0) -> Log:
     """Steps of a careless driver as a CSV file, and the same as a log: three times in ten any pedal is taken."""
-    careless = EpsilonGreedy(CAR.policy(), CAR.actions, epsilon=0.3)
+    careless = EpsilonGreedy(CAR.policy(), [-1.0, 0.0, 1.0], epsilon=0.3)
     drive = trajectory(CAR, careless, n_steps=LOGGED, seed=seed, episode_cap=200)
     before, after = drive.states[drive.rows], drive.states[drive.rows + 1]
     ends = drive.terminated | drive.truncated
