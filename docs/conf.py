@@ -21,7 +21,7 @@ exclude_patterns = ["_build"]
 
 # --- Markdown: the pages are also read as they are, on a code host ----------------------------------------------------
 
-myst_heading_anchors = 3
+myst_heading_anchors = 4
 highlight_language = "none"  # of indented blocks, which are mostly commands
 
 # --- the reference, from docstrings -----------------------------------------------------------------------------------

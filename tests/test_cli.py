@@ -49,7 +49,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.long
 def test_demo_makes_the_table_of_the_docs(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     for name, (early, late, _, memory) in run_demo(tmp_path).items():
         assert f"| {name} | {early} | {late} | {memory} |" in page
 

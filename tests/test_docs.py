@@ -63,7 +63,7 @@ def test_code_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
         "ten_minutes",
         *(
             pytest.param(name, marks=pytest.mark.long)
-            for name in ("from_a_log", "hundred_predictions", "forty_thousand_features")
+            for name in ("from_a_log", "hundred_predictions", "ten_million_steps")
         ),
     ],
 )

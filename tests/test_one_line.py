@@ -1,6 +1,6 @@
 """One file and one line add an estimator, a feature map, a domain, a question or a row of the benchmark.
 
-Each is added to a copy of the tree, those of the library as their pages in ``docs/how_to`` print them: a new file (for
+Each is added to a copy of the tree, those of the library as ``docs/extending.md`` prints them: a new file (for
 a question a folder), and one line in a file that was there.
 """
 
@@ -52,12 +52,13 @@ def nothing(bench: Bench) -> Sequence[Line]:
 '''
 
 
-def from_page(page: str) -> tuple[str, str]:
-    """The file that a page has one write, and the line that it has one add."""
-    text = (ROOT / "docs" / "how_to" / page).read_text(encoding="utf-8")
-    file = text.partition("## 1. The file\n")[2].partition("```python\n")[2].partition("```\n")[0]
+def from_page(section: str) -> tuple[str, str]:
+    """The file that a section of the page has one write, and the line that it has one add."""
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    text = re.split(r"^## ", page.partition(f"## {section}\n")[2], flags=re.MULTILINE)[0]
+    file = text.partition("### 1. The file\n")[2].partition("```python\n")[2].partition("```\n")[0]
     (line,) = re.findall(
-        r"^    (.*)$", re.split(r"^## ", text.partition(". The line\n")[2], flags=re.MULTILINE)[0], re.M
+        r"^    (.*)$", re.split(r"^### ", text.partition(". The line\n")[2], flags=re.MULTILINE)[0], re.M
     )
     return file, line
 
@@ -86,11 +87,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lines.insert(at + 1, f"{indent[0]}{line}\n")
         (copy / registry).write_text("".join(lines), encoding="utf-8")
 
-    package, (file, line) = "src/tlstd/estimators", from_page("add_an_estimator.md")
+    package, (file, line) = "src/tlstd/estimators", from_page("Add an estimator")
     add({f"{package}/gtd.py": file}, f"{package}/__init__.pyi", "import ATD as ATD", line)
-    package, (file, line) = "src/tlstd/features", from_page("add_a_feature_map.md")
+    package, (file, line) = "src/tlstd/features", from_page("Add a feature map")
     add({f"{package}/powers.py": file}, f"{package}/__init__.pyi", "import RBF as RBF", line)
-    package, (file, line) = "src/tlstd/domains", from_page("add_a_domain.md")
+    package, (file, line) = "src/tlstd/domains", from_page("Add a domain")
     add({f"{package}/two_rooms.py": file}, f"{package}/__init__.py", '"Pendulum": ', line)
     package = "lab/tlstd_lab/questions"
     files = {f"{package}/smaller/{name}": text for name, text in QUESTION.items()}

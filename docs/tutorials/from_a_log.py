@@ -7,7 +7,7 @@
 #     uv run python docs/tutorials/build.py from_a_log
 #
 # and takes less than a minute. The script itself is `docs/tutorials/from_a_log.py`. How to do it with your own log,
-# with all options: [evaluate a log](../how_to/evaluate_a_log.md).
+# with all options: [evaluate a log](../logs.md#evaluate-a-log).
 #
 # ## A log
 #

@@ -168,4 +168,4 @@ for name in ("light front", "distance 0°", "bump", "zone 5"):
 #
 # - [Many predictions](../many_predictions.md): terminations, policies, successor features, and what all of it costs
 # - [Which estimator when](../which_estimator.md)
-# - [Save and resume](../how_to/save_and_resume.md)
+# - [Save and resume](../state.md#save-a-model-and-go-on-later)

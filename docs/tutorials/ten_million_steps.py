@@ -57,7 +57,7 @@ print(f"{len(list(folder.iterdir()))} files, {size / 1e6:.0f} MB")
 
 # %%
 began = time.perf_counter()
-here = tlstd.evaluate("drives/*.parquet", gamma=0.99)
+here = tlstd.evaluate("drives/*.parquet", gamma=0.99, estimators=["KrylovLSTD"])
 print(f"{time.perf_counter() - began:.0f} s")
 print(f"{here.value:.3f} ± {here.interval().half_width:.3f}")
 print(here.rows[0].name, here.rows[0].note)

@@ -67,8 +67,8 @@ X_test = features.encode_many(states)
 # ## A stream of experience
 #
 # An estimator sees *transitions*: features, reward, next features, and whether the episode ended. `record` drives the
-# car from random starts and returns them, ready to be learned from. (For your own data see [your own
-# arrays](../how_to/own_arrays.md) and [Gymnasium](../how_to/gymnasium.md).)
+# car from random starts and returns them, ready to be learned from. (For your own data: [arrays
+# and environments](../data.md).)
 
 # %%
 from tlstd.streams import record
@@ -193,8 +193,8 @@ figure.colorbar(image, ax=axes)
 plt.show()
 
 # %% [markdown]
-# Which rank to take, and what λ has to do with it: [choosing rank and λ](../how_to/rank_and_lambda.md). With RBFs a
-# small rank suffices; with tile coding it does not, and λ decides whether it works at all.
+# Which rank to take, and what λ has to do with it: [choosing rank and
+# λ](../which_estimator.md#choose-the-rank-and-λ). With RBFs a small rank suffices; with tile coding it does not, and λ decides whether it works at all.
 #
 # ## Reading the model
 #
@@ -230,5 +230,5 @@ print(f"equal after 3,000 more samples: {np.array_equal(again.weights, model.wei
 # ## Where next
 #
 # - [Which estimator when](../which_estimator.md), a table
-# - [Evaluating a policy with 40,000 features](forty_thousand_features.md), where LSTD is out of the question
+# - [Ten million steps](ten_million_steps.md), on a laptop and on Dask
 # - [Concepts](../concepts.md): traces, λ, the buffer, tracking, with pictures

@@ -1,4 +1,4 @@
-"""The command, its cases, and that ``docs/theorem.md`` says what was measured."""
+"""The command, its cases, and that ``docs/experiments.md`` says what was measured."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIGURES = [f"theorem_{name}.png" for name in ("trade_off", "picard", "shares", "
 def test_smoke(tmp_path: Path) -> None:
     lines: list[str] = []
     theorem.main(["--scale", "smoke", "--out", str(tmp_path / "new")], lines.append)
-    page = (DOCS / "theorem.md").read_text()
+    page = (DOCS / "experiments.md").read_text()
     for name in FIGURES:
         assert imread(tmp_path / "new" / name).shape == imread(DOCS / "figures" / name).shape
         assert f"](figures/{name})" in page
@@ -50,7 +50,7 @@ def test_what_is_stored_is_not_computed_again(tmp_path: Path, monkeypatch: pytes
 
 
 def test_page_says_what_was_measured() -> None:
-    page = (DOCS / "theorem.md").read_text()
+    page = (DOCS / "experiments.md").read_text()
     results = json.loads((DOCS / "figures" / "theorem.json").read_text())
     assert results["scale"] == "paper"
     everything = results["all"]

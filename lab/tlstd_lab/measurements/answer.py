@@ -1,6 +1,6 @@
 """Which number is the answer: the mean of regularised values of start states, or the middle of the interval.
 
-uv run python -m tlstd_lab.measurements.answer    # half a minute; writes the table of docs/intervals.md
+uv run python -m tlstd_lab.measurements.answer    # half a minute; writes the table of docs/trust.md
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> None:
     head = [f"{n} episodes, {what}" for n in EPISODES for what in ("regularised", "middle")]
     made = table(["RMSE of the start value", *head], rows)
     print(made)
-    write_tables(DOCS / "intervals.md", {"answer": made})
+    write_tables(DOCS / "trust.md", {"answer": made})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The light where intervals do not cover: the cells of the coverage table outside of its range, as logs.
 
-uv run python -m tlstd_lab.measurements.coverage_light          # five minutes; writes a table of docs/intervals.md
+uv run python -m tlstd_lab.measurements.coverage_light          # five minutes; writes a table of docs/trust.md
 uv run python -m tlstd_lab.measurements.coverage_light garnet   # only problems with this word, printed and not written
 """
 
@@ -186,7 +186,7 @@ def main(word: str) -> None:
             print(lines[-1], flush=True)
     head = ["problem", "value of", "episodes", "data sets", "covered", "red", "amber", "green", "red for"]
     if not word:
-        write_tables(DOCS / "intervals.md", {"light": table(head, lines)})
+        write_tables(DOCS / "trust.md", {"light": table(head, lines)})
 
 
 if __name__ == "__main__":

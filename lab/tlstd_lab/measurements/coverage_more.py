@@ -1,6 +1,6 @@
 """Coverage of nominal 95% intervals beyond the large table: very few episodes, and differences of two policies.
 
-uv run python -m tlstd_lab.measurements.coverage_more          # two minutes; writes two tables of docs/intervals.md
+uv run python -m tlstd_lab.measurements.coverage_more          # two minutes; writes two tables of docs/trust.md
 uv run python -m tlstd_lab.measurements.coverage_more few      # one of them
 """
 
@@ -85,7 +85,7 @@ TABLES = {"few": few, "differences": differences}
 def main(words: list[str]) -> None:
     """Write the tables; only some, if they are named."""
     with one_thread():
-        write_tables(DOCS / "intervals.md", {name: TABLES[name]() for name in words or TABLES})
+        write_tables(DOCS / "trust.md", {name: TABLES[name]() for name in words or TABLES})
 
 
 if __name__ == "__main__":

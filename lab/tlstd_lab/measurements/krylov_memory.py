@@ -3,7 +3,7 @@
 uv run python -m tlstd_lab.measurements.krylov_memory            # accuracy, with docs/figures/krylov_memory.png
 uv run python -m tlstd_lab.measurements.krylov_memory long       # a million steps: memory and time
 
-Both write their table into ``docs/krylov_memory.md``.
+Both write their table into ``docs/krylov.md``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tlstd_lab.bench.timing import timed
 from tlstd_lab.problems import Problem, problem, stream
 from tlstd_lab.tables import DOCS, row, table, write_tables
 
-PAGE = DOCS / "krylov_memory.md"
+PAGE = DOCS / "krylov.md"
 LAMBDA = 0.9
 SEEDS = (10, 11)
 """Not those on which the form of folding was chosen, which were 0 and 1."""

@@ -194,7 +194,7 @@ def main(word: str) -> None:
             print(lines[-1], flush=True)
     head = ["log", "policy asked for", "answer by", "true value", "answer", "95% interval", "inside", "light"]
     if not word:
-        write_tables(DOCS / "how_to" / "evaluate_a_log.md", {"truth": table(head, lines)})
+        write_tables(DOCS / "logs.md", {"truth": table(head, lines)})
 
 
 if __name__ == "__main__":

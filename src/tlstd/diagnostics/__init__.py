@@ -1,6 +1,6 @@
 """What a system A w = b says about truncation: its spectrum, the discrete Picard condition, the theorem's bound.
 
-``docs/theorem.md`` tells what of the paper's theorem holds, and what the bound is good for.
+``docs/experiments.md`` tells what of the paper's theorem holds, and what the bound is good for.
 
 Example
 -------

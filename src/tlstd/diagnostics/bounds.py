@@ -222,7 +222,7 @@ class Comparison:
         """Our bound: the smallest over splits s <= r and rows of coefficients that are at least |vⱼᵀw*|.
 
         ‖w_{t,r} − w*‖² <= (‖b_t − A_t w*‖/σ̂ᵣ)² + (‖w*_{>s}‖ + min(1, ‖A_t − A‖/(σ_s − σ̂_{r+1})) ‖w*_{<=s}‖)², proved in
-        ``docs/theorem.md``. If A_t has fewer than r singular values, r is their number.
+        ``docs/experiments.md``. If A_t has fewer than r singular values, r is their number.
         """
         kept = min(rank, self.rank_t)
         noise = float(np.linalg.norm(self.residual)) / self.sigma_t[kept - 1] if kept else 0.0

@@ -23,7 +23,7 @@ class TLSTD(TruncatedEstimator):
 
     Keeps A ≈ U diag(σ) Vᵀ of the averaged LSTD(λ) matrix A = (1/T) Σ z_t d_tᵀ over the features seen so far, and all of
     b = (1/T) Σ z_t r_{t+1}. Samples wait in a buffer; when it is full they are folded in exactly and the factors
-    are cut back to ``rank`` (``docs/deviations.md`` says where and why this departs from the paper). The weights are
+    are cut back to ``rank`` (``docs/numerics.md`` says where and why this departs from the paper). The weights are
     up to date at every step: a read takes the SVD of a small core matrix and inverts at most the leading ``rank``
     singular values.
 

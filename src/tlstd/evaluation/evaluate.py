@@ -67,7 +67,7 @@ def evaluate(
         Run t-LSTD on more than ``SAMPLED`` steps too.
     level : float in (0, 1)
         Of the intervals: the share of logs whose interval covers the true value, as far as it goes
-        (``docs/intervals.md``).
+        (``docs/trust.md``).
     cluster : distributed.Client, optional
         Whose workers read, keep and multiply the files of the log, one at a time; ``log`` is then the names of files,
         and a policy a function (``docs/clusters.md``).
@@ -124,7 +124,7 @@ def answered(run: Run, with_interval: bool = True) -> Evaluation:
 def _with_interval(run: Run, fitted: Fitted) -> Fitted:
     """Give the row that a model is from its interval, and the middle of it as its value; return what was fitted.
 
-    Regularisation makes the values of single states better and moves their mean towards 0 (``docs/intervals.md``).
+    Regularisation makes the values of single states better and moves their mean towards 0 (``docs/trust.md``).
     """
     own = "KrylovLSTD" if fitted.values.kind == "states" else "LSTDQ"
     at = next((i for i, row in enumerate(run.rows) if row.name.startswith(own)), None)

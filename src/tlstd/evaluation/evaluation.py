@@ -138,7 +138,7 @@ class Evaluation:
         level : float in (0, 1)
             The share of logs whose interval covers the true value, as far as its ``covers`` goes.
         kind : "auto", "sandwich", "plug-in", "debiased", "bootstrap" or "returns"
-            "auto" is the sandwich, whose coverage ``docs/intervals.md`` reports; "returns" the mean of start returns,
+            "auto" is the sandwich, whose coverage ``docs/trust.md`` reports; "returns" the mean of start returns,
             on-policy. The others are there to be compared with.
 
         Example
@@ -173,7 +173,7 @@ class Evaluation:
         return replace(self, comparison=Comparison(name, other, difference(self, other, level=level)))
 
     def to_json(self) -> str:
-        """The answer for programs; ``docs/how_to/evaluate_a_log.md`` has the keys."""
+        """The answer for programs; ``docs/logs.md`` has the keys."""
         rows = [
             {
                 "name": row.name,

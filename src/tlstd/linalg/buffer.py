@@ -297,7 +297,7 @@ def default_buffer_size(rank: int, dense: bool, active: int = 0) -> int:
     """How many samples are folded in at once unless the user says otherwise.
 
     A longer buffer saves tall n·r² products and truncates less often, and makes the core problem, (r + k)³, larger.
-    Sparse features: eight times the rank up to 320 samples (``docs/deviations.md``, 5, has what it gains), and no more
+    Sparse features: eight times the rank up to 320 samples (``docs/numerics.md``, 5, has what it gains), and no more
     than ``MAX_ENTRIES`` with ``active`` features each; dense ones: four times up to 40; never less than the rank.
     Depends on nothing but its arguments: results do not depend on the machine.
 

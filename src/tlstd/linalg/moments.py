@@ -92,7 +92,7 @@ def even_scales(mean_squares: FloatArray, shift: FloatArray) -> FloatArray:
     """s (n,) with s_i² (mean x_i² + shift_i) = 1, or 1 where that is not possible.
 
     With S = diag(s) the system S A S y = S b, w = S y, is as easy for features that are seen rarely as for others: its
-    Krylov spaces come near to the solution of A w = b much earlier (``docs/intervals.md``).
+    Krylov spaces come near to the solution of A w = b much earlier (``docs/trust.md``).
 
     >>> even_scales(np.array([4.0, 0.25, 0.0]), np.zeros(3))
     array([0.5, 2. , 1. ])

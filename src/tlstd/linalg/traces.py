@@ -2,7 +2,7 @@
 
 An accumulating trace z_t = ρ_t (γ_t λ z_{t-1} + x_t) is a combination of the trace before the buffer and of the x's in
 it, so nothing is kept of it. A replacing trace, ρ_t x_t where x_t is not zero, has that form with
-x̃_t = x_t - γ_t λ z_{t-1} on the support of x_t in place of x_t (``docs/deviations.md``, 10). For x̃ it is kept entry by
+x̃_t = x_t - γ_t λ z_{t-1} on the support of x_t in place of x_t (``docs/numerics.md``, 10). For x̃ it is kept entry by
 entry as well.
 """
 

@@ -327,7 +327,7 @@ def core_svd(
 def sample_weights(n_before: int, k: int, beta: float | None) -> tuple[FloatArray, float]:
     """Weight of each of k samples, and of all ``n_before`` before them: A ← (1-β) A + β z dᵀ, k times (section 4).
 
-    β = 1/(t+1), the running average, if it is None (``docs/deviations.md``, 1).
+    β = 1/(t+1), the running average, if it is None (``docs/numerics.md``, 1).
 
     >>> sample_weights(6, 2, None), sample_weights(6, 2, 0.5)
     ((array([0.125, 0.125]), 0.75), (array([0.25, 0.5 ]), 0.25))

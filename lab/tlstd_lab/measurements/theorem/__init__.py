@@ -1,1 +1,1 @@
-"""The numbers and figures of ``docs/theorem.md``, from runs of the question :mod:`tlstd_lab.questions.theorem`."""
+"""The numbers and figures of ``docs/experiments.md``, from runs of the question :mod:`tlstd_lab.questions.theorem`."""

@@ -1,4 +1,4 @@
-"""The numbers and figures of ``docs/theorem.md``: thousands of random systems (A, b) whose limit is known exactly.
+"""The numbers and figures of ``docs/experiments.md``: thousands of random systems (A, b) whose limit is known exactly.
 
 uv run python -m tlstd_lab.measurements.theorem --out docs/figures                  # about 1 minute
 uv run python -m tlstd_lab.measurements.theorem --scale smoke --out FOLDER          # a few seconds

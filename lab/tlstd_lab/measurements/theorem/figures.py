@@ -1,4 +1,4 @@
-"""The figures of ``docs/theorem.md``."""
+"""The figures of ``docs/experiments.md``."""
 
 from __future__ import annotations
 

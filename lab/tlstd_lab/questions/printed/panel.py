@@ -34,7 +34,7 @@ class Printed(Panel):
     name = "printed"
     title = "Algorithms as printed, Mountain Car, RBFs"
     caption = (
-        f"The paper's pseudo-code literally, and corrected (docs/deviations.md), in dense matrices; rank {RANK}, "
+        f"The paper's pseudo-code literally, and corrected (docs/numerics.md), in dense matrices; rank {RANK}, "
         f"λ={LAMBDA:g}, cut-off {RCOND:g}."
     )
 

@@ -1,4 +1,4 @@
-"""Theorem 1: does the bound hold, how tight is it, and where is the best rank? ``docs/theorem.md`` has more."""
+"""Theorem 1: does the bound hold, how tight is it, and where is the best rank? ``docs/experiments.md`` has more."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Bound(Panel):
                 "Assumption 1 (the discrete Picard condition, p > 1) is met by realistic systems.",
                 self._assumption,
             ),
-            Claim("theorem-ours", BEYOND, "The bound of docs/theorem.md always holds, and is sharper.", self._ours),
+            Claim("theorem-ours", BEYOND, "The bound of docs/experiments.md always holds, and is sharper.", self._ours),
             Claim(
                 "theorem-tikhonov",
                 BEYOND,
@@ -104,7 +104,7 @@ class Bound(Panel):
         where = ", ".join(f"{family} {share:.2%}" for family, share in fails.items() if share)
         note = f"{self._cases(results):,} cases; " + (f"fails in {where}" if where else "it never fails")
         if reading == "norm":
-            note += "; the assumption must hold for the same singular vectors (docs/theorem.md)"
+            note += "; the assumption must hold for the same singular vectors (docs/experiments.md)"
         return Finding(verdict, number, "share of the cases in which the bound is below the error", note)
 
     def _assumption(self, results: Results) -> Finding:
@@ -160,8 +160,8 @@ class TradeOff(Panel):
     title = "Theorem 1: bias and variance"
     caption = (
         f"A random walk of 31 states with 16 RBFs, λ=1, {SAMPLES[0]} samples: the error of the truncated solution "
-        "against its rank, its two parts, and the bounds; medians over streams. docs/theorem.md shows more systems and "
-        "samples."
+        "against its rank, its two parts, and the bounds; medians over streams. docs/experiments.md shows more systems "
+        "and samples."
     )
     size = (3.4, 2.9)
 
