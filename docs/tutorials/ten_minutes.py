@@ -194,7 +194,8 @@ plt.show()
 
 # %% [markdown]
 # Which rank to take, and what λ has to do with it: [choosing rank and
-# λ](../which_estimator.md#choose-the-rank-and-λ). With RBFs a small rank suffices; with tile coding it does not, and λ decides whether it works at all.
+# λ](../which_estimator.md#choose-the-rank-and-λ). With RBFs a small rank suffices; with tile coding it
+# does not, and λ decides whether it works at all.
 #
 # ## Reading the model
 #
