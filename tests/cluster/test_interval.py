@@ -136,6 +136,8 @@ def test_large_log(how: str, tmp_path: Path) -> None:
     assert found is not None
     assert again is not None
     assert found.value == few.value
+    assert few.interval(level=0.9) == found  # and not that of the sample, which is all that is known of the log here
+    assert few.interval(level=0.5).standard_error == found.standard_error
     assert "debiased from" in few.rows[0].note
     assert found.n_groups == whole.n_groups
     assert abs(found.value - whole.value) < 0.05 * whole.standard_error

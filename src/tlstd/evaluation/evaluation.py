@@ -154,7 +154,10 @@ class Evaluation:
         -0.10282 ± 0.25  [-0.35, 0.144]
         """
         parameters.choice("kind", kind, INTERVALS)
-        return interval_for(self._known(), states, level, kind)
+        fitted, found = self._known(), self.rows[0].interval
+        if states is None and kind == "auto" and found is not None:
+            return found.at(level)  # of shards ``fitted`` has a part only
+        return interval_for(fitted, states, level, kind)
 
     def influence(self, states: ArrayLike | None = None) -> Influence:
         """What each step and each episode, by its name in the log, has moved the mean value of states by."""

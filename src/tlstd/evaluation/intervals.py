@@ -48,6 +48,18 @@ class Interval:
         """Half of ``high`` - ``low``."""
         return (self.high - self.low) / 2.0
 
+    def at(self, level: float) -> Interval:
+        """The same at another level.
+
+        Example
+        -------
+        >>> print(mean_interval(np.array([1.0, 2.0, 3.0, 2.0])).at(0.5))
+        2 ± 0.31  [1.69, 2.31]
+        """
+        if level == self.level:
+            return self
+        return _made(self.value, self.standard_error, self.degrees, level, self.kind, self.n_groups, self.covers)
+
     def __contains__(self, value: float) -> bool:
         return bool(self.low <= value <= self.high)
 
