@@ -21,7 +21,7 @@ STEPS = 10_000
 BLOCK = 1_000
 ROOM = 0.1, 4_000
 """By which the pickled model may differ, in parts and in bytes: buffers are more or less full."""
-PEAK = 128 << 20, 8
+PEAK = 128 << 20, 4
 """Bytes that a block may take for a while (what is still compiled takes about 100 MB), and how often the model: it is
 solved and pickled ten times, and memory that is free again is not given back at once."""
 
