@@ -1,4 +1,4 @@
-"""One file and one line add an estimator, a feature map, a domain, a question or a row of the benchmark.
+"""One file and one line add an estimator, a feature map, a domain, a question, a row of the benchmark or a promise.
 
 Each is added to a copy of the tree, those of the library as ``docs/extending.md`` prints them: a new file (for
 a question a folder), and one line in a file that was there.
@@ -52,6 +52,22 @@ def nothing(bench: Bench) -> Sequence[Line]:
 '''
 
 
+PROMISE = '''"""Nothing, as a promise."""
+
+from pathlib import Path
+
+from tlstd.checks.children import Task
+from tlstd_lab.campaign.row import Row
+
+
+def _task(subject: str, seed: int, folder: Path) -> Task:
+    return lambda number: "kept"
+
+
+ROW = Row(promise="nothing happens", unit="tries", target=10, task=_task)
+'''
+
+
 def from_page(section: str) -> tuple[str, str]:
     """The file that a section of the page has one write, and the line that it has one add."""
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -98,6 +114,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add(files, f"{package}/__init__.py", '"buffer",', '"smaller",')
     package = "lab/tlstd_lab/bench"
     add({f"{package}/nothing.py": ROW}, f"{package}/registry.py", '"td": ', '"nothing": "nothing:nothing",')
+    package = "lab/tlstd_lab/campaign"
+    add({f"{package}/rows/nothing.py": PROMISE}, f"{package}/registry.py", '"kills": ', '"nothing": "nothing:ROW",')
     return copy
 
 
@@ -148,6 +166,13 @@ from reference import REGISTERED
 
 assert "GTD" in REGISTERED["estimators"] and "Powers" in REGISTERED["feature_maps"]
 assert "two_rooms.TwoRooms" in REGISTERED["domains"]
+
+# The promise is tried.
+from tlstd_lab.campaign import registry, worker
+
+order = {"subject": "TD", "seed": 0, "folder": tempfile.mkdtemp(), "first": 0, "limit": 4, "seconds": 60.0}
+batches = list(worker.batches(registry.row("nothing"), order))
+assert "nothing" in registry.PLACES and sum(batch["tries"] for batch in batches) == 4
 
 # The commands.
 from tlstd.cli.app import app

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +23,7 @@ from tlstd_lab.campaign.store import Folder
 from tlstd_lab.executors import InProcess, Outcome
 from typer.testing import CliRunner
 
-from tests.estimators.plain import Plain
+from tests.estimators.plain import Plain, State
 from tests.page.conftest import chrome
 from tlstd import container
 from tlstd.checks import children
@@ -45,6 +46,23 @@ class Forgetful(Plain):
         for t in steps:
             state = self.after(state, t)
         self.state = state
+
+
+class Dozing(Forgetful):
+    """Takes its time meanwhile."""
+
+    def after(self, state: State, t: Transition) -> State:
+        time.sleep(1e-3)
+        return super().after(state, t)
+
+
+class Hasty(Plain):
+    """Changes before it has looked at everything, step by step."""
+
+    def learn(self, steps: list[Transition]) -> None:
+        for t in steps:
+            self.state = self.state._replace(n=self.state.n + 1)
+            self.state = self.after(self.state._replace(n=self.state.n - 1), t)
 
 
 class Careless(Plain):
@@ -87,11 +105,11 @@ def tried(row: Row, subject: str, folder: Path, tries: int, first: int = 0) -> l
 @pytest.mark.parametrize(
     ("name", "tries", "broken", "message"),
     [
-        ("interrupts", 3, None, ""),
+        ("interrupts", 6, Dozing, "n_updates is 0"),
         ("exceptions", 12, Forgetful, "n_updates is 0"),
         ("crafted", 40, Forgetful, "IndexError"),
-        ("inputs", 3, None, ""),
-        ("reads", 2, None, ""),
+        ("inputs", 25, Hasty, "a refused input changed"),
+        ("reads", 2, Hasty, "is that of no whole update"),
         ("kills", 12, Careless, "FileNotFoundError"),
         ("writes", 12, Careless, "the file is another one"),
         ("full-disk", 2, Reckless, "StateError"),

@@ -16,7 +16,7 @@ import numpy as np
 from tlstd.kernels import krylov as kernels
 from tlstd.linalg.chunk_products import gather
 from tlstd.linalg.held_out import BoolArray, Folds
-from tlstd.linalg.krylov import Arnoldi
+from tlstd.linalg.krylov import Arnoldi, weakly
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_weights import HeldOut
 from tlstd.types import FloatArray
@@ -62,8 +62,8 @@ class AdjointSystem:
         self.samples, self.lambda_ = operator.samples, operator.lambda_
         self._primal_systems = np.append(np.arange(self.n_folds), WHOLE)
         self._adjoint_systems = np.asarray(systems, dtype=np.int64)
-        self._primal = Arnoldi(self._product, self.operator.b(systems=self._primal_systems))
-        self._adjoint = Arnoldi(self._transposed_product, X)
+        self._primal = Arnoldi(weakly(self._product), self.operator.b(systems=self._primal_systems))
+        self._adjoint = Arnoldi(weakly(self._transposed_product), X)
 
     def _product(self, V: FloatArray, columns: Sequence[int]) -> FloatArray:
         return self.operator.matvec(V, systems=self._primal_systems[list(columns)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import hypot, sqrt
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -18,6 +19,18 @@ _FIRST = 20  # dimensions for which a basis has room at first; what is not used 
 
 Product = Callable[[FloatArray, Sequence[int]], FloatArray]
 """``product(V, columns)``: column i of the result is A_c V[:, i] with the system c = ``columns[i]``."""
+
+
+def weakly(method: Product) -> Product:
+    """A method for what its own object holds: no circle, in which large arrays wait for the garbage collector."""
+    held = WeakMethod(method)
+
+    def product(V: FloatArray, columns: Sequence[int]) -> FloatArray:
+        alive = held()
+        assert alive is not None  # who holds this is asked
+        return alive(V, columns)
+
+    return product
 
 
 class KrylovPath:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tlstd.linalg import held_out
 from tlstd.linalg.held_out import Folds, Reference, Targets
-from tlstd.linalg.krylov import Arnoldi, KrylovPath
+from tlstd.linalg.krylov import Arnoldi, KrylovPath, weakly
 from tlstd.linalg.old_part import Forecasts
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_weights import HeldOut
@@ -127,7 +127,7 @@ class _Search:
         self.operator, self.folds = operator, folds
         self.numbers = np.unique(folds.fold)
         self.mine = [np.flatnonzero(folds.fold == number) for number in self.numbers]
-        self.arnoldi = Arnoldi(self._product, operator.b(systems=self.numbers))  # paths of one target together
+        self.arnoldi = Arnoldi(weakly(self._product), operator.b(systems=self.numbers))  # paths of one target together
         self.on_basis = [np.empty((0, mine.size)) for _ in range(operator.n_targets) for mine in self.mine]
 
     def _product(self, V: FloatArray, columns: Sequence[int]) -> FloatArray:
