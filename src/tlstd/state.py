@@ -35,15 +35,20 @@ def load(path: container.Path, classes: Iterable[type[LinearEstimator]] = ()) ->
         known = LOADABLE | {cls.__name__: cls for cls in classes}
         return _class_named(contents.class_name, known)._loaded(contents, known)
     except StateError as error:
-        found = f"{path!s} cannot be loaded ({error}): restore it from a copy or save the model again"
+        remedy = "" if isinstance(error, UnknownClassError) else ": restore it from a copy or save the model again"
+        found = f"{path!s} cannot be loaded ({error}){remedy}"
         raise StateError(container.printable(found)) from error
+
+
+class UnknownClassError(StateError):
+    """A sound file of another class."""
 
 
 def _class_named(name: str, known: Mapping[str, type[LinearEstimator]]) -> type[LinearEstimator]:
     if name == "Horde":
-        raise StateError("it has many models: use Horde.load")
+        raise UnknownClassError("it has many models: use Horde.load")
     if name not in known:
-        raise StateError(f"its class {name[:40]!r} is none of the library: name it in classes=[...]")
+        raise UnknownClassError(f"its class {name[:40]!r} is none of the library: name it in classes=[...]")
     return known[name]
 
 

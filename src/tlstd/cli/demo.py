@@ -44,4 +44,11 @@ def command(
         words = f"{interval.value:.2f}, 95% interval [{interval.low:.2f}, {interval.high:.2f}], trust {trust.light}"
         console.print(f"A careless driver, from {experiment.LOGGED:,} logged steps: {words}.", soft_wrap=True)
     again = f"tlstd evaluate {log} --gamma {experiment.GAMMA} --out {out / 'answer.html'}"
-    console.print(f"The log is {log}. Ask it yourself, and see the page:\n    {again}", soft_wrap=True, highlight=False)
+    console.print(
+        "RMSE: against the true values of a grid of states; how to read it is in docs/index.md.", highlight=False
+    )
+    console.print(
+        f"The log is {log}. Ask it yourself, and see the page (in a clone with uv run before it):\n    {again}",
+        soft_wrap=True,
+        highlight=False,
+    )
