@@ -32,6 +32,14 @@ def client() -> Iterator[Any]:
         yield client
 
 
+def test_a_plan_counts_the_workers_of_the_cluster(client: Any, tmp_path: Path) -> None:
+    address = client.scheduler.address
+    asked = ["evaluate", in_files(LOG, tmp_path, 4), "--gamma", "0.9", "--plan", "--cluster", address]
+    said = CliRunner().invoke(app, asked)
+    assert said.exit_code == 0, said.output
+    assert "2 workers" in said.output
+
+
 def test_bits_of_one_process(client: Any) -> None:
     """Two workers, one worker, no worker."""
     loads = [partial(load, i) for i in range(len(PARTS))]

@@ -26,8 +26,8 @@ Every statement of the paper that can be measured, and those that go beyond it, 
 decided at the largest scale at which all of its runs are committed: `paper` (as published) where there is one,
 otherwise `quick` (few runs). The number is that of the rule which decides the claim, with a 95% bootstrap interval over
 runs, stretched by what Student's distribution asks for with few of them. A claim is *reproduced* only if the whole
-interval is on its side; *partly* if only the number is, or if a part of what is claimed holds: a weaker bound, or some of the
-places it is claimed for, as the code of the claim says (`partly=`).
+interval is on its side; *partly* if only the number is, or if a part of what is claimed holds: a weaker bound, or some
+of the places it is claimed for, as the code of the claim says (`partly=`).
 
 This page is written, without computing a run, from `{"` and `".join(BUNDLES.values())}` by
 

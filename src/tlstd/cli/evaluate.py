@@ -130,7 +130,7 @@ def command(
         source = _Source(logs, asked.columns, preset, log_options, _options(storage or []))
         question: dict[str, Any] = {"gamma": gamma, "features": features}
         if plan:
-            planned = _plan(source, max(1, workers), question)
+            planned = _plan(source, _n_workers(workers, cluster), question)
             typer.echo(planned.to_json() if json_ else "\n".join(map(printable, str(planned).splitlines())))
             return
         question |= {"policy": asked.policy, "start": start, "level": level}
@@ -245,6 +245,16 @@ def _on_workers(
             report=lambda text, share: report(text, 0.9 * share),
             **question,
         )
+
+
+def _n_workers(workers: int, cluster: str | None) -> int:
+    """How many there are, or will be."""
+    if cluster is None:
+        return max(1, workers)
+    from tlstd.cluster.clients import connected
+
+    with connected(cluster) as client:
+        return max(1, len(client.nthreads()))
 
 
 def _plan(source: _Source, workers: int, question: dict[str, Any]) -> Plan:

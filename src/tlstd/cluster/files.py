@@ -45,7 +45,7 @@ def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop") -> Ove
         shown = "; ".join(list(problems.values())[:5]) + ("; …" if len(problems) > 5 else "")
         raise InvalidInputError(
             f"{len(problems)} of {len(files)} files cannot be used: {shown}. Mend them, or leave them out "
-            '(on_error="skip")'
+            '(on_error="skip", --on-error skip)'
         )
     kept = [i for i in range(len(files)) if i not in problems]
     crew.keep(kept)

@@ -98,8 +98,9 @@ class Plan:
         return json.dumps({"schema": 1, **asdict(self), **{name: getattr(self, name) for name in followed}})
 
     def __str__(self) -> str:
+        workers = f"{self.n_workers:,} worker{'s' * (self.n_workers != 1)}"
         lines = [
-            f"{self.n_files:,} files, about {self.n_steps:,} steps, {self.n_workers:,} workers (from {self.file}):",
+            f"{self.n_files:,} files, about {self.n_steps:,} steps, {workers} (from {self.file}):",
             f"  memory   {_size(self.worker_bytes)} at each worker ({self.bytes_per_step:.0f} bytes a step), "
             f"{_size(self.client_bytes)} here",
             f"  traffic  {_size(self.round_bytes)} from here and {_size(self.to_client)} back in a round, "
