@@ -179,7 +179,8 @@ class TLSTD(TruncatedEstimator):
         stream = self._projected()
         if stream is not None:
             return stream.predict(indices, values)
-        return self._system.predict(self._read(), indices, values)
+        seen, scratch = self._system.seen, self._system.buffer.scratch
+        return self._read().value(seen.lookup(indices, values), scratch(len(seen)))
 
     def _is_solved(self) -> bool:
         return self._stream is None and self._reading is not None

@@ -28,7 +28,7 @@ from tlstd.linalg.subspace_lambda import ProjectedEquations, Projection
 from tlstd.linalg.svd import EPS, inverse_factors, leading_svd
 from tlstd.linalg.threads import one_thread
 from tlstd.linalg.traces import AccumulatingTrace, ReplacingTrace
-from tlstd.types import FloatArray, IntArray, Transition
+from tlstd.types import FloatArray, Transition
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +59,10 @@ class Core:
         inverse = inverse_factors(self.sigma, rcond=rcond, rank=self.rank)  # lines 4 to 12
         y: FloatArray = self.Rt.T @ (inverse[:, None] * (self.L.T @ b))  # lines 3 and 13, U and V left out
         return y
+
+    def step(self, rcond: float) -> FloatArray:
+        """Coordinates (size of the right basis,) of A⁺z for the trace z of the last sample."""
+        return self.apply_inverse(self.left.coordinates @ self.z_coefficients, rcond)[:, 0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,22 +221,20 @@ class TruncatedSystem:
 
     def compress(self) -> None:
         """Fold the buffer into the factors and cut them back to ``rank``. O(n r²)."""
-        if self.buffer.count:
-            with one_thread(self.operations()):
-                self._compress()
-
-    def _compress(self) -> None:
-        core, buffer, n = self.core(), self.buffer, len(self.seen)
-        b = np.zeros((n, self.n_targets))
-        b[: self.b.shape[0]] = core.decay * self.b  # Algorithm 1: b ← (1-β) b + β z r
-        buffer.left.add_to(b, np.arange(buffer.count), core.b_coefficients)
-        z = self.trace.after(buffer.left, core.z_coefficients, n)
-        z[np.abs(z) < 1e-40 * np.abs(z).max(initial=0.0)] = 0.0  # spares later steps subnormal numbers
-        L, sigma, R = core.truncated()  # Algorithm 3, line 21
-        factors, rotations = self.factors.replaced(core.left, L, sigma, core.right, R)  # Algorithm 2, lines 5 and 6
-        equations = self.equations
-        if equations is not None and core.projection is not None:
-            equations = equations.compressed(buffer, core.weights, core.decay, n, core.projection.rotated(rotations))
+        buffer, equations, n = self.buffer, self.equations, len(self.seen)
+        if not buffer.count:
+            return
+        with one_thread(self.operations()):
+            core, b = self.core(), np.zeros((n, self.n_targets))
+            b[: self.b.shape[0]] = core.decay * self.b  # Algorithm 1: b ← (1-β) b + β z r
+            buffer.left.add_to(b, np.arange(buffer.count), core.b_coefficients)
+            z = self.trace.after(buffer.left, core.z_coefficients, n)
+            z[np.abs(z) < 1e-40 * np.abs(z).max(initial=0.0)] = 0.0  # spares later steps subnormal numbers
+            L, sigma, R = core.truncated()  # Algorithm 3, line 21
+            factors, rotations = self.factors.replaced(core.left, L, sigma, core.right, R)  # Algorithm 2, lines 5, 6
+            if equations is not None and core.projection is not None:
+                G = core.projection.rotated(rotations)
+                equations = equations.compressed(buffer, core.weights, core.decay, n, G)
         empty = self._empty.after(buffer, self.seen)
         changes: dict[str, Any] = {"factors": factors, "b": b, "z": z[:, 0], "equations": equations, "buffer": empty}
         n_compressed = self.n_compressed + buffer.count
@@ -252,16 +254,6 @@ class TruncatedSystem:
             b += core.left.coordinates @ core.b_coefficients
             y = core.apply_inverse(b, rcond)
         return Solution(core.right, y, *core.right.split(y))
-
-    def step(self, rcond: float) -> FloatArray:
-        """Coordinates (size of the right basis,) of A⁺z for the trace z of the last sample."""
-        core = self.core()
-        z = core.left.coordinates @ core.z_coefficients
-        return core.apply_inverse(z, rcond)[:, 0]
-
-    def predict(self, solution: Solution, ids: IntArray, values: FloatArray) -> FloatArray:
-        """wᵀx for one sparse x, (m,), in O(nnz (r + k)), without forming w."""
-        return solution.value(self.seen.lookup(ids, values), self.buffer.scratch(len(self.seen)))
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
