@@ -101,12 +101,9 @@ def calibration(evidence: Evidence) -> Check:
     amber |= answer.chance() < LIKELY and effect > SMALL / 2.0
     wrong = answer.chance() < CERTAIN and effect > SMALL
     red |= wrong
-    sentence = (
-        f"Where 1 more was predicted for held-out states, {slope.value:.2f} ± {2 * slope.error:.2f} more came; start "
-        f"states brought {at_starts.value:+.3g} over their prediction"
-        if first.size >= 4
-        else f"Where 1 more was predicted for held-out states, {slope.value:.2f} ± {2 * slope.error:.2f} more came"
-    )
+    sentence = f"Where 1 more was predicted for held-out states, {slope.value:.2f} ± {2 * slope.error:.2f} more came"
+    if first.size >= 4:
+        sentence += f"; start states brought {at_starts.value:+.3g} over their prediction"
     state = graded(amber, red)
     if wrong:
         sentence += f". The answer is off the mean of returns by {answer.value:.3g} ± {2 * answer.error:.2g}"
@@ -127,15 +124,18 @@ def calibration(evidence: Evidence) -> Check:
         f"{sentence}.",
         {
             "slope_error": slope.error,
-            "mean_error": mean.value,
-            "mean_error_error": mean.error,
-            "start_error": at_starts.value if first.size >= 4 else None,
-            "start_error_error": at_starts.error if first.size >= 4 else None,
-            "answer_error": answer.value if answer.n_groups else None,
-            "answer_error_error": answer.error if answer.n_groups else None,
+            **_errors("mean", mean),
+            **_errors("start", at_starts),
+            **_errors("answer", answer),
             "parts": _parts(evidence, found),
         },
     )
+
+
+def _errors(of: str, mean: Mean) -> dict[str, float | None]:
+    """A mean error and its own error; None where there is none."""
+    value, error = (mean.value, mean.error) if mean.n_groups else (None, None)
+    return {f"{of}_error": value, f"{of}_error_error": error}
 
 
 def _beside_returns(evidence: Evidence) -> Mean:
