@@ -28,7 +28,6 @@ class TDFamily(SteppingEstimator):
     """
 
     _true_online = False
-    _replacing = False
     _sets = 1
 
     def __init__(self, n_features: int, *, step_size: StepSize, lambda_: float, n_targets: int) -> None:

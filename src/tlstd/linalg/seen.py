@@ -64,7 +64,7 @@ class SeenFeatures:
 
     def lookup(self, ids: IntArray, values: FloatArray) -> Lookup:
         """A sparse vector and where the rows of its features are found: see ``add_weights`` of the kernels."""
-        return ids, values, *self.table
+        return (ids, values, self._table, False) if self._table.size else (ids, values, self._slots, True)
 
     @property
     def table(self) -> tuple[NDArray[np.uint32] | NDArray[np.uint64], bool]:

@@ -50,7 +50,7 @@ class Core:
     projection: Projection | None  # the equations of another λ on the leading singular vectors
 
     def truncated(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """L, σ and R cut to the rank."""
+        """L, σ and R cut to the rank: Algorithm 3, line 21."""
         kept = n_kept(self.sigma, self.rank)
         return self.L[:, :kept], self.sigma[:kept], self.Rt[:kept].T
 
@@ -74,6 +74,10 @@ class Solution:
     on_V: FloatArray
     on_D: FloatArray
     on_E: FloatArray
+
+    def weights(self) -> FloatArray:
+        """w (n, m)."""
+        return self.right.expand(self.coordinates)
 
     def value(self, x: Lookup, scratch: FloatArray) -> FloatArray:
         """wᵀx (m,) of a sparse x by compiled sums; O(nnz (r + k)). ``scratch`` is and stays zero."""
@@ -142,7 +146,7 @@ class TruncatedSystem:
 
     def append(self, batch: Batch) -> None:
         """Take in a checked batch, compressing whenever the buffer is full."""
-        start, n = 0, len(batch)
+        start, n = 0, batch.rows.size
         while start < n:
             stop = start + self.make_room(batch, start)
             self._fill(batch.part(start, stop))
@@ -156,7 +160,7 @@ class TruncatedSystem:
             self.buffer = self._empty.first(batch.part(start, start + 1), self.seen)
         if self.is_full:  # a compression was interrupted
             self.compress()
-        return min(len(batch) - start, self.trace.room(self.buffer, batch, start, self.lambda_))
+        return min(batch.rows.size - start, self.trace.room(self.buffer, batch, start, self.lambda_))
 
     def take(self, t: Transition, bound: FloatArray) -> bool:
         """Take in one transition with sparse vectors and one reward by one compiled call, if it is an everyday one.
@@ -180,12 +184,14 @@ class TruncatedSystem:
     def _fill(self, batch: Batch, *, may_be_retracted: bool = False) -> None:
         """Algorithm 1: z ← γλ z + x, d ← x - γx′, both into the buffer, i ← i + 1."""
         self._core = None
-        buffer, first = self.buffer, self.buffer.count
-        undo_to = self.n_samples if first == 0 or may_be_retracted else None
-        buffer.append(batch, batch.trace_discounts * self.lambda_, self.seen, self.trace, undo_to)
+        buffer, seen, first = self.buffer, self.seen, self.buffer.count
+        undo_to = self.n_compressed + first if first == 0 or may_be_retracted else None
+        buffer.append(batch, batch.trace_discounts * self.lambda_, first, seen, self.trace, undo_to)
         if self.equations is not None:
-            self.equations.append(batch, buffer, len(self.seen))
-        buffer.count_to(first + len(batch), self.z, len(self.seen))
+            self.equations.append(batch, buffer, len(seen))
+        if first == 0:
+            buffer.begin(self.z, len(seen))
+        buffer.count = first + batch.rows.size
 
     def retract(self) -> None:
         """Take back the last sample, which came by :meth:`append_one`; in place."""
@@ -210,7 +216,7 @@ class TruncatedSystem:
             with one_thread(self.operations()):
                 U, sigma, V = self.factors.U, self.factors.sigma, self.factors.V
                 left, right = self.buffer.bases(U, V, len(self.seen), last=self.is_full)  # Algorithm 2, lines 1 and 2
-                weights = sample_weights(self.n_compressed, self.buffer.count, self.beta)
+                weights = sample_weights(self.n_compressed, left.coordinates.shape[1], self.beta)
                 self._core = core_svd(left, right, self.buffer, sigma, *weights, self.rank, self.equations)
         return self._core
 
@@ -230,15 +236,14 @@ class TruncatedSystem:
             buffer.left.add_to(b, np.arange(buffer.count), core.b_coefficients)
             z = self.trace.after(buffer.left, core.z_coefficients, n)
             z[np.abs(z) < 1e-40 * np.abs(z).max(initial=0.0)] = 0.0  # spares later steps subnormal numbers
-            L, sigma, R = core.truncated()  # Algorithm 3, line 21
-            factors, rotations = self.factors.replaced(core.left, L, sigma, core.right, R)  # Algorithm 2, lines 5, 6
+            factors, rotations = self.factors.replaced(core.left, core.right, *core.truncated())
             if equations is not None and core.projection is not None:
                 G = core.projection.rotated(rotations)
                 equations = equations.compressed(buffer, core.weights, core.decay, n, G)
         empty = self._empty.after(buffer, self.seen)
         changes: dict[str, Any] = {"factors": factors, "b": b, "z": z[:, 0], "equations": equations, "buffer": empty}
-        n_compressed = self.n_compressed + buffer.count
-        self.__dict__.update(changes, n_compressed=n_compressed, _core=None, _Utb=None)  # all of it or nothing
+        changes |= {"n_compressed": self.n_compressed + buffer.count, "_core": None, "_Utb": None}
+        self.__dict__.update(changes)  # all of it or nothing
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -251,8 +256,7 @@ class TruncatedSystem:
             if self._Utb is None:
                 self._Utb = self.factors.U.T @ self.b[: self.factors.U.shape[0]]
             b = core.decay * core.left.assemble(self._Utb, self.buffer.left.products("b", self.b), self.b)
-            b += core.left.coordinates @ core.b_coefficients
-            y = core.apply_inverse(b, rcond)
+            y = core.apply_inverse(b + core.left.coordinates @ core.b_coefficients, rcond)
         return Solution(core.right, y, *core.right.split(y))
 
     # --- saving -----------------------------------------------------------------------------------------------------
@@ -299,7 +303,7 @@ def core_svd(
     equations: ProjectedEquations | None,
 ) -> Core:
     """K = decay · diag(σ) ⊕ 0 + Σ ω_i z_i d_iᵀ and the leading ``rank`` triplets of its SVD. O((r + k)³)."""
-    k, r = buffer.count, sigma.size
+    k, r = weights.size, sigma.size
     Z = buffer.traces(left)  # [UᵀZ; R_Z]ᵀ
     Z *= (weights * buffer.right.norms[:k])[:, None]
     K = Z.T @ right.coordinates.T  # Algorithm 2, line 3; right.coordinates are [VᵀD; R_D] of unit vectors
