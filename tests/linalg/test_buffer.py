@@ -34,7 +34,7 @@ def steps(n: int, seed: int = 0) -> Transitions:
 def fill(buffer: Buffer, seen: SeenFeatures, given: Transitions, z: FloatArray, trace: Any = None) -> None:
     batch = Batch.from_transitions(given)
     first = buffer.count
-    buffer.append(batch, batch.trace_discounts * LAMBDA, first, seen, trace or AccumulatingTrace(), None)
+    buffer.append(batch, batch.trace_discounts * LAMBDA, seen, trace or AccumulatingTrace(), None)
     if first == 0:
         buffer.begin(z, len(seen))
     buffer.count = first + len(batch)
@@ -110,7 +110,7 @@ def test_what_is_not_counted_is_gone(dense: bool) -> None:
     buffer, seen = made(dense, 20)
     fill(buffer, seen, steps(5), np.zeros(0))
     batch = Batch.from_transitions(steps(7, seed=1))
-    buffer.append(batch, batch.trace_discounts * LAMBDA, 5, seen, AccumulatingTrace(), None)
+    buffer.append(batch, batch.trace_discounts * LAMBDA, seen, AccumulatingTrace(), None)
     assert buffer.count == 5
     buffer.mend()
     assert buffer.left.count == buffer.right.count == 5

@@ -107,11 +107,6 @@ class Batch:
         sides = (self.x, self.rows, self.x_next, self.next_rows, self.x is self.x_next)
         return lengths if checks.are_sound(*sides, columns, n_features, lengths) else None
 
-    @property
-    def one_store(self) -> bool:
-        """Whether both sides are rows of the same sparse matrix."""
-        return isinstance(self.x, tuple) and self.x is self.x_next
-
     def follow_trace(
         self, lambda_: float, bound: float, limit: float, lengths: FloatArray | None = None
     ) -> tuple[int, float, float]:

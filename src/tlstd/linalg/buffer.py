@@ -61,20 +61,15 @@ class Buffer(ABC):
     # --- taking samples in ------------------------------------------------------------------------------------------
 
     def append(
-        self,
-        batch: Batch,
-        decays: FloatArray,
-        first: int,
-        seen: SeenFeatures,
-        trace: AccumulatingTrace,
-        undo_to: int | None,
+        self, batch: Batch, decays: FloatArray, seen: SeenFeatures, trace: AccumulatingTrace, undo_to: int | None
     ) -> None:
-        """Write samples behind the ``first`` ones into the buffer, which has room; who calls this then counts them.
+        """Write samples into the buffer, which has room for them; they count when the caller sets :attr:`count`.
 
         ``undo_to`` is how many samples the system has without them, if they may have to be taken back.
         """
         if self.rhos.size < self.capacity:  # restored, with no room
             self._widen()
+        first = self.count
         new = slice(first, first + batch.rows.size)
         self.decays[new], self.rhos[new], self.rewards[new] = decays, batch.rhos, batch.rewards
         self._append_vectors(batch, decays, seen, trace, undo_to)

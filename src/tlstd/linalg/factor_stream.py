@@ -129,7 +129,7 @@ class FactorStream:
                 sides = np.vstack(part.dense(self.system.seen.ids))
                 return sides @ stream.table, each[:N], each[N:]
         x, rows, x_next, next_rows = part.sparse()
-        if part.one_store:  # the next row mostly is the following row
+        if x is x_next:  # the next row mostly is the following row
             picked, where = np.unique(np.concatenate([rows, next_rows]), return_inverse=True)
             each = where.astype(np.int32)
             return self._gathered(stream, x, picked), each[:N], each[N:]

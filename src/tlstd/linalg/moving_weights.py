@@ -30,8 +30,7 @@ class MovingWeights:
 
     def begin(self, ids: IntArray, values: FloatArray) -> None:
         """Start at weights (n, m) of the features ``ids``, before the system has seen anything."""
-        self.system.seen = SeenFeatures(self.system.n_features)
-        self.system.seen.insert(ids)
+        self.system.seen = SeenFeatures(self.system.n_features, ids)
         self.base = values.copy()
 
     def predict(self, ids: IntArray, values: FloatArray) -> FloatArray:

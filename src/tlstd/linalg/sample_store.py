@@ -111,7 +111,7 @@ class SampleStore:
             return
         samples = self._samples
         if self._appending:  # an append was interrupted: what it gave a position is forgotten
-            self._forget_features(samples.n)
+            self._seen = SeenFeatures(self.n_features, self.ids)
         self._appending = True
         if samples.is_dense is None:
             is_dense = batch.is_dense(self.n_features)
@@ -165,12 +165,6 @@ class SampleStore:
             bound[0] = longest
         self._appending = False
         return None if longest < 0.0 else (row, next_row)
-
-    def _forget_features(self, n: int) -> None:
-        ids = self._seen.all_ids[:n].copy()
-        seen = SeenFeatures(self.n_features)
-        seen.insert(ids)
-        self._seen = seen
 
     # --- saving -----------------------------------------------------------------------------------------------------
 

@@ -186,7 +186,7 @@ class TruncatedSystem:
         self._core = None
         buffer, seen, first = self.buffer, self.seen, self.buffer.count
         undo_to = self.n_compressed + first if first == 0 or may_be_retracted else None
-        buffer.append(batch, batch.trace_discounts * self.lambda_, first, seen, self.trace, undo_to)
+        buffer.append(batch, batch.trace_discounts * self.lambda_, seen, self.trace, undo_to)
         if self.equations is not None:
             self.equations.append(batch, buffer, len(seen))
         if first == 0:

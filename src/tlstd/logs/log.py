@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.base import FeatureMap
-from tlstd.features.states import encoded
+from tlstd.features.states import encoded_once
 from tlstd.logs import minari
 from tlstd.logs.checking import check
 from tlstd.logs.columns import Names
@@ -415,7 +415,7 @@ class Log:
         if needed.size:
             observations = np.concatenate([observations, self.final[needed]])
         if features is not None:
-            return encoded(features, _as_states(observations))
+            return encoded_once(features, _as_states(observations))
         if self.n_observations is None:
             return observations
         n = len(observations)
