@@ -21,6 +21,7 @@ import tlstd
 from tlstd import Log
 from tlstd.cli.app import app
 from tlstd.evaluation import difference
+from tlstd.evaluation.trust.verdict import worst
 
 POLICY = '''"""A policy."""
 
@@ -151,13 +152,19 @@ def test_a_policy_against_another(folder: Path) -> None:
     assert found["comparison"]["difference"] == difference(right, acted, level=0.9).to_dict()
     assert (found["value"], found["comparison"]["value"]) == (right.value, acted.value)
     assert found["comparison"]["light"] == acted.trust.light  # type: ignore[union-attr]
-    assert found["comparison"]["policy"] == "the policy that acted"
-    shown = run(*words, "--policy", "column:pi", "--against", "column:pi", "--out", "page.html").stdout
-    assert "Compared with column:pi, which is worth" in shown
-    assert "The log does not decide which of them is better." in shown
+    assert (found["policy"], found["comparison"]["policy"]) == ("my_policy:moves", "the policy that acted")
+    assert found["comparison"]["better"] == "my_policy:moves"
+    assert found["light"] == worst([found["trust"]["light"], found["comparison"]["light"]])
+    shown = run(*words, "--policy", "column:pi", "--against", "my_policy:moves", "--cost", "--out", "page.html").stdout
+    assert "column:pi compared with my_policy:moves, which costs " in shown
+    assert "By these values column:pi is better: smaller costs." in shown
+    assert "The rewards are costs, as told" in shown
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert page.count('href="#compared"') == 2
     assert "the first less the second" in page
+    assert "What the policy costs" in page
+    assert "By these values column:pi is better" in page
+    assert "Read as policy</dt><dd>pi</dd>" in page
 
 
 def test_time_limits_and_ends(folder: Path) -> None:

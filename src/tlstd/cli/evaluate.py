@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -45,6 +46,9 @@ def command(
             help="Another policy, to say how much more the one asked for is worth; logged: the one that acted.",
         ),
     ] = None,
+    cost: Annotated[
+        bool, typer.Option("--cost", help="The rewards are costs: smaller is better. Numbers stay as they are.")
+    ] = False,
     map_: Annotated[
         list[str] | None,
         typer.Option(
@@ -112,7 +116,7 @@ def command(
     ] = None,
 ) -> None:
     """Evaluate a policy from a log of steps: the value of its start states, by several estimators side by side."""
-    from tlstd.cli.asking import fail, progress
+    from tlstd.cli.asking import fail, kept_rounds, progress
     from tlstd.container import check_writable, printable
     from tlstd.errors import TlstdError
     from tlstd.page import write_page
@@ -133,15 +137,15 @@ def command(
             planned = _plan(source, _n_workers(workers, cluster), question)
             typer.echo(planned.to_json() if json_ else "\n".join(map(printable, str(planned).splitlines())))
             return
-        question |= {"policy": asked.policy, "start": start, "level": level}
-        with progress() as report:
+        question |= {"policy": asked.policy, "start": start, "level": level, "cost": cost}
+        with progress() as report, kept_rounds(checkpoint):
             if workers or cluster is not None:
                 _refuse(against)
                 how = {"on_error": on_error, "checkpoint": checkpoint, "spill": spill}
-                found = _on_workers(source, workers, cluster, question | how, report)
+                found = asked.named(_on_workers(source, workers, cluster, question | how, report))
             else:
                 question |= {"probabilities": "estimate" if estimate else "logged", "all": all_}
-                found = _here(source, other, question, report)
+                found = _here(source, asked, other, question, report)
             report("how far to trust it", 0.95)
             shown = found.to_json() if json_ else "\n".join(printable(line) for line in str(found).splitlines())
         for path in out or []:
@@ -171,6 +175,10 @@ class _Asked(NamedTuple):
     columns: dict[str, Any] | None
     policy: Any
 
+    def named(self, evaluation: Evaluation) -> Evaluation:
+        """An answer about it, with the name of a function as it was given."""
+        return replace(evaluation, policy_name=self.name) if callable(self.policy) else evaluation
+
 
 def _asked(option: str, name: str | None, columns: dict[str, Any]) -> _Asked:
     from tlstd.cli.asking import as_policy
@@ -196,20 +204,20 @@ def _read(source: _Source, report: Report) -> Log:
     )
 
 
-def _here(source: _Source, other: _Asked | None, question: dict[str, Any], report: Report) -> Evaluation:
+def _here(source: _Source, asked: _Asked, other: _Asked | None, question: dict[str, Any], report: Report) -> Evaluation:
     """Evaluate in this process; another policy too, if there is one."""
     from tlstd.evaluation import evaluate
 
     log = _read(source, report)
     question |= {"start": _start(question["start"], log.discrete)}
-    found = evaluate(log, report=lambda text, share: report(text, 0.1 + 0.8 * share), **question)
+    found = asked.named(evaluate(log, report=lambda text, share: report(text, 0.1 + 0.8 * share), **question))
     if other is None:
         return found
     if other.columns != source.columns:
         log = _read(source._replace(columns=other.columns), report)
     question |= {"policy": other.policy}
     beside = evaluate(log, report=lambda text, share: report(f"{other.name}: {text}", 0.9), **question)
-    return found.compared(beside, other.name, level=question["level"])
+    return found.compared(other.named(beside), level=question["level"])
 
 
 def _refuse(against: str | None) -> None:

@@ -81,9 +81,16 @@ class Trust:
         }
 
     def __str__(self) -> str:
+        return self._told("Trust: ")
+
+    def about(self, policy: str) -> str:
+        """The same, of a policy by its name."""
+        return self._told(f"Of {policy}: ")
+
+    def _told(self, head: str) -> str:
         counts = [sum(check.state == state for check in self.checks) for state in ORDER]
         shown = ", ".join(f"{n} {state}" for n, state in zip(counts, ORDER, strict=True) if n)
-        return "\n".join([f"Trust: {self.light} ({shown}).", *(f"- {reason}" for reason in self.reasons)])
+        return "\n".join([f"{head}{self.light} ({shown}).", *(f"- {reason}" for reason in self.reasons)])
 
 
 def worst(states: Iterable[str]) -> str:
