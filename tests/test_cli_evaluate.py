@@ -20,8 +20,12 @@ from typer.testing import CliRunner, Result
 import tlstd
 from tlstd import Log
 from tlstd.cli.app import app
+from tlstd.cli.asking import kept_rounds, progress
+from tlstd.cluster.checkpoint import Checkpoint
 from tlstd.evaluation import difference
 from tlstd.evaluation.trust.verdict import worst
+
+Capture = pytest.CaptureFixture[str]
 
 POLICY = '''"""A policy."""
 
@@ -241,6 +245,30 @@ def test_interrupted_nothing_is_half_written(folder: Path) -> None:
     assert process.returncode != 0
     assert (folder / "values").read_bytes() == b"old"
     assert sorted(os.listdir(folder)) == ["my_policy.py", "steps.parquet", "values"]
+
+
+def test_lines_about_progress_and_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    """Without a terminal a line every ten seconds; of kept rounds one at the start and one at a stop."""
+    now = 0.0
+    monkeypatch.setattr("tlstd.cli.asking.time.monotonic", lambda: now)
+    with progress() as report:
+        for now in (1.0, 9.0, 10.5, 15.0, 30.0):
+            report(f"at {now:g}", now / 100.0)
+    assert capsys.readouterr() == ("", "10 s, 10%: at 10.5\n30 s, 30%: at 30\n")
+    folder = tmp_path / "rounds"
+
+    def stop(n: int) -> None:
+        with kept_rounds(folder):
+            Checkpoint(folder, "question").remember(f"round-{n}", lambda: np.ones(1))
+            raise KeyboardInterrupt
+
+    def stopped(n: int) -> str:
+        with pytest.raises(KeyboardInterrupt):
+            stop(n)
+        return capsys.readouterr().err
+
+    assert stopped(1) == f"stopped: {folder} keeps 1 round; the same command goes on from there\n"
+    assert stopped(2).startswith(f"{folder} keeps 1 round of before.\nstopped: {folder} keeps 2 rounds; ")
 
 
 def test_five_lines_of_python(folder: Path) -> None:
