@@ -32,11 +32,11 @@ def doubt_about_cost(log: Log) -> str:
 
 
 def policy_name(policy: Any, log: Log) -> str:
-    """What a policy is called: a function by its module and name, columns by theirs.
+    """What a policy is called: a function by its name, columns by theirs.
 
     >>> log = Log.from_arrays([0.0], [1.0], terminated=[True])
     >>> policy_name(None, log), policy_name(policy_name, log), policy_name(lambda states: states, log)
-    ('the policy that acted', 'tlstd.evaluation.names:policy_name', 'the policy given')
+    ('the policy that acted', 'policy_name', 'the policy given')
     """
     if policy is None:
         return "the policy that acted"
@@ -44,6 +44,4 @@ def policy_name(policy: Any, log: Log) -> str:
         columns = log.roles.get("policy", ())
         return f"column:{','.join(columns)}" if columns else "the policy in the log's columns"
     name = getattr(policy, "__qualname__", None)
-    if not isinstance(name, str) or "<" in name:
-        return "the policy given"
-    return f"{getattr(policy, '__module__', '')}:{name}"
+    return name if isinstance(name, str) and "<" not in name else "the policy given"
