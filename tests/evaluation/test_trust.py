@@ -243,8 +243,8 @@ def test_an_answer_that_is_mostly_correction_is_red() -> None:
     assert row.plain == pytest.approx(found.fitted.mean("start states"))
     check = regularisation(gather(found.fitted, Answer(row.interval, row.interval.value / 10.0)))
     assert check.state == "red"
-    assert f"is {row.value:.4g} ±" in check.sentence
-    assert f"single states {row.value / 10.0:.4g}, " in check.sentence
+    assert f"The answer, {row.value:.4g} ± " in check.sentence
+    assert f"debiased from {row.value / 10.0:.4g}, " in check.sentence
     assert regularisation(gather(found.fitted)).state == "green"
 
 

@@ -253,7 +253,9 @@ class Evaluation:
             return [] if self.trust is None else [str(self.trust), ""]
         both = [(self.policy_name, self.trust), (self.comparison.name, self.comparison.other.trust)]
         told = [each.about(name) for name, each in both if each is not None]
-        return [f"Trust: {self.light}, the worse of two.", *told, ""] if told else []
+        same = self.trust is not None and self.trust.light == self.comparison.light
+        which = "both policies" if same else "the worse of two policies"
+        return [f"Trust: {self.light}, {which}.", *told, ""] if told else []
 
     def _about_interval(self) -> list[str]:
         """What there is to know about the interval of the answer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.evaluation.comparison import Comparison
+from tlstd.evaluation.comparison import Comparison, sentence
 from tlstd.evaluation.evaluation import Evaluation
 from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.trust import Trust
@@ -111,9 +111,11 @@ def _light(evaluation: Evaluation) -> Html:
             continue
         own = f" is {trust.light}" if trust.light == state else f" is {trust.light}, not {state}"
         if comparison is not None:
-            said.append(element("p", element("strong", name), f"{own}:" if _shown(trust, state) else f"{own}."))
+            said.append(
+                element("p", element("strong", sentence(name)), f"{own}:" if _shown(trust, state) else f"{own}.")
+            )
         said += _shown(trust, state)
-    link = "all of them" if comparison is None else f"those of {evaluation.policy_name}"
+    link = "all of them" if comparison is None else f"all checks of {evaluation.policy_name}"
     more = element(
         "p", _counts(evaluation.trust, state, comparison is not None), element("a", link, href="#checks"), "."
     )
@@ -128,7 +130,7 @@ def _shown(trust: Trust, state: str) -> list[Html]:
 
 def _counts(trust: Trust, state: str, of_two: bool) -> str:
     if of_two:
-        return "All checks were made of both policies; "
+        return "Both policies were checked: "
     others = sum(check.state == "amber" for check in trust.checks) if state == "red" else 0
     n = sum(check.state != "unchecked" for check in trust.checks)
     return (
@@ -137,7 +139,7 @@ def _counts(trust: Trust, state: str, of_two: bool) -> str:
 
 
 def _facts(evaluation: Evaluation) -> Html:
-    facts: list[tuple[str, object]] = [("Log", evaluation.source), ("Policy", evaluation.policy_name)]
+    facts: list[tuple[str, object]] = [("Log", evaluation.source)]
     if evaluation.fitted is not None:
         log = evaluation.fitted.log
         ended, size = int(log.terminated.sum()), f"{len(log):,} steps"

@@ -83,13 +83,15 @@ def checks(evaluation: Evaluation, numbers: Numbering) -> Section | None:
         return None
     made = element("ul", *(_check(check) for check in trust.ordered), class_="checks")
     intro = (
-        "Each check has a measured number, two thresholds and a reason for them. The light above is the worst of them."
+        "Each check has a measured number, two thresholds and a reason for them. The light above is the worst of them"
     )
+    if evaluation.comparison is not None:
+        intro += f" and of those of {evaluation.comparison.name}; these are about {evaluation.policy_name}"
     return Section(
         "checks",
         "Checks",
         "Why to trust it, or not",
-        [element("p", intro), made, element("p", trust.note, class_="small")],
+        [element("p", f"{intro}."), made, element("p", trust.note, class_="small")],
     )
 
 
@@ -131,10 +133,10 @@ def compared(evaluation: Evaluation, numbers: Numbering) -> Section | None:
     head = [("policy", False), ("value", True), ("low", True), ("high", True), ("estimator", False), ("light", False)]
     table = numbers.table(f"Values and their difference, with {found.level:.0%} intervals", head, rows)
     content: list[Html] = [element("p", comparison.verdict), element("div", figure, table, class_="pair")]
-    for name, one in both:
-        if one.trust is not None and one.trust.reasons:
-            listed = element("ul", *(element("li", signed(reason)) for reason in one.trust.reasons))
-            content += [element("p", f"Reasons to doubt the value of {name}:"), listed]
+    trust = comparison.other.trust
+    if trust is not None and trust.reasons:
+        listed = element("ul", *(element("li", signed(reason)) for reason in trust.reasons))
+        content += [element("p", f"Reasons to doubt the value of {comparison.name}:"), listed]
     return Section("compared", "Compared", "Beside another policy", content)
 
 

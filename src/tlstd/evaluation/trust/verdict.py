@@ -124,6 +124,17 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int)) else str(value)
 
 
+def short(error: float) -> str:
+    """An error as it is shown, with two digits; large ones without exponents.
+
+    Example
+    -------
+    >>> short(0.0123), short(514.2), short(2e9)
+    ('0.012', '514', '2e+09')
+    """
+    return f"{error:,.0f}" if 100.0 <= error < 1e7 else f"{error:.2g}"
+
+
 def percent(share: float) -> str:
     """A share as it is shown.
 

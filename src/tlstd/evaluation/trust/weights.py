@@ -10,7 +10,7 @@ from scipy.special import betaincc
 from tlstd.evaluation.asked_of_log import learned_rows
 from tlstd.evaluation.trust.ends import ENOUGH, FEW, counted, pieces
 from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, PRACTICAL, SMALL, TRIFLE, Evidence, clustered
-from tlstd.evaluation.trust.verdict import Check, graded, percent
+from tlstd.evaluation.trust.verdict import Check, graded, percent, short
 from tlstd.types import FloatArray
 
 LARGE, DOMINANT = 0.25, 0.5
@@ -235,15 +235,15 @@ def regularisation(evidence: Evidence) -> Check:
         return Check(name, title, "unchecked", None, "", "", "", "", "There is one episode only.", {})
     state = found.state
     sentence = (
-        f"The answer, with hardly any regularisation, is {found.answer:.4g} ± {2 * found.error:.2g}, and the mean of "
-        f"the values of single states {found.model:.4g}"
+        f"The answer, {found.answer:.4g} ± {short(2 * found.error)}, was debiased from {found.model:.4g}, the mean of "
+        "the values of single states"
     )
     if state != "green":
-        sentence += f", {found.effect:.2g} standard deviations of returns away"
+        sentence += f", by {found.effect:.2g} standard deviations of returns"
         sentence += (
             ": these values, and figures of them, are not what the data say"
             if found.moved > 2.0 * found.error
-            else ": the correction is as large as its error, and the log does not say which of the two is nearer"
+            else ": that is within its error, and the log does not say which of the two is nearer"
         )
         sentence += ". Do not use values one by one; use fewer features, or more data"
     return Check(
