@@ -288,6 +288,10 @@ def test_mistakes_are_noticed_before_the_work(folder: Path) -> None:
             f"there is no folder {folder / 'none'} for page.html: make it or choose another name",
         ),
         (("--on-error", "nix"), "--on-error is 'nix': it must be one of 'stop', 'skip'"),
+        (
+            ("--on-error", "skip"),
+            "--on-error skip is for workers, which read a log file by file: add --workers 1, or leave it out",
+        ),
     ):
         result = run(*asked, *more)
         assert (result.exit_code, result.output) == (1, words + "\n")

@@ -126,6 +126,10 @@ def command(
         for path in out or []:
             check_writable(path)  # before minutes of work, not after
         choice("--on-error", on_error, ("stop", "skip"))
+        if not workers and cluster is None:
+            _refuse_without_workers(
+                {"--on-error skip": on_error == "skip", "--checkpoint": checkpoint, "--spill": spill}
+            )
         named = _columns(map_ or [])
         asked = _asked("--policy", policy, named)
         other = None if against is None else _asked("--against", against, named)
@@ -218,6 +222,15 @@ def _here(source: _Source, asked: _Asked, other: _Asked | None, question: dict[s
     question |= {"policy": other.policy}
     beside = evaluate(log, report=lambda text, share: report(f"{other.name}: {text}", 0.9), **question)
     return found.compared(other.named(beside), level=question["level"])
+
+
+def _refuse_without_workers(given: dict[str, Any]) -> None:
+    from tlstd.errors import InvalidParameterError
+
+    for option in (name for name, value in given.items() if value):
+        raise InvalidParameterError(
+            f"{option} is for workers, which read a log file by file: add --workers 1, or leave it out"
+        )
 
 
 def _refuse(against: str | None) -> None:

@@ -57,9 +57,9 @@ def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop") -> Ove
     read = crew.each("joined_summary")
     n_episodes = sum(each.n_episodes for each in summaries) - n_joined
     n_dropped = sum(each.n_dropped for each in read)
-    notes = [f"Left out: {problem.removesuffix('.')}." for problem in problems.values()] + _together(
-        [each.notes for each in read]
-    )
+    notes = [
+        f"Left out: {problem}{'' if problem.endswith(('.', '?')) else '.'}" for problem in problems.values()
+    ] + _together([each.notes for each in read])
     if n_joined:
         notes.append(joined_note(n_joined))
     return Overview(
