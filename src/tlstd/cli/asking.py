@@ -146,6 +146,8 @@ def kept_rounds(folder: Path | None) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         n = n_kept(folder)
-        how = "the same command goes on from there" if n else "the same command begins anew"
-        typer.echo(printable(f"stopped: {folder} keeps {count_of(n, 'round')}; {how}"), err=True)
+        said = (
+            f"{folder} keeps {count_of(n, 'round')}; the same command goes on from there" if n else "no round was done"
+        )
+        typer.echo(printable(f"stopped: {said}"), err=True)
         raise

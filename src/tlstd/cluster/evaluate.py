@@ -101,7 +101,7 @@ def evaluate_files(
     overview = prepare(crew, files, on_error)
     say("choosing features, λ and dimension", 0.3)
     question = {"gamma": gamma, "features": features, "policy": policy, "start": start, "level": level, "cost": cost}
-    answer, log = _on_sample(crew, overview, estimators, **question)
+    answer, log = _on_sample(crew, overview, estimators, say, **question)
     fitted = answer.fitted
     assert fitted is not None
     rounds = Checkpoint(checkpoint, _question(files, fitted, gamma, overview))
@@ -140,6 +140,7 @@ def _on_sample(
     crew: Crew,
     overview: Overview,
     estimators: Iterable[str] | None,
+    say: Report,
     *,
     gamma: float,
     features: FeatureMap | str,
@@ -156,7 +157,11 @@ def _on_sample(
     parts: list[Log] = crew.each("first_steps", SAMPLE) if few else crew.each("sample", share)
     log = concatenate([part for part in parts if len(part)])
     rows = estimators if share == 1.0 else ("KrylovLSTD", "LSTDQ")
-    run = Run(log, gamma, features, policy, start, rows, "logged", False, level, None, crew.map, cost)
+
+    def told(text: str, done: float) -> None:
+        say(text, 0.3 + 0.1 * done)
+
+    run = Run(log, gamma, features, policy, start, rows, "logged", False, level, told, crew.map, cost)
     answer = answered(run, with_interval=share == 1.0)
     if share < 1.0:
         said = (
