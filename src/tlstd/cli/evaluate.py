@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -45,6 +46,9 @@ Against = Annotated[
         metavar="MODULE:FUNCTION, column:NAME or logged",
         help="Another policy, to say how much more the one asked for is worth; logged: the one that acted.",
     ),
+]
+Cost = Annotated[
+    bool, typer.Option("--cost", help="The rewards are costs: smaller is better. Numbers stay as they are.")
 ]
 Map = Annotated[
     list[str] | None,
@@ -114,6 +118,7 @@ def command(
     gamma: Gamma,
     policy: Policy = None,
     against: Against = None,
+    cost: Cost = False,
     map_: Map = None,
     preset: Preset = None,
     time_limit: TimeLimit = None,
@@ -135,7 +140,7 @@ def command(
     out: Out = None,
 ) -> None:
     """Evaluate a policy from a log of steps: the value of its start states, by several estimators side by side."""
-    from tlstd.cli.asking import fail, progress
+    from tlstd.cli.asking import fail, kept_rounds, progress
     from tlstd.container import check_writable
     from tlstd.errors import TlstdError
     from tlstd.parameters import choice
@@ -144,6 +149,10 @@ def command(
         for path in out or []:
             check_writable(path)  # before minutes of work, not after
         choice("--on-error", on_error, ("stop", "skip"))
+        if not workers and cluster is None:
+            _refuse_without_workers(
+                {"--on-error skip": on_error == "skip", "--checkpoint": checkpoint, "--spill": spill}
+            )
         named = _columns(map_ or [])
         asked = _asked("--policy", policy, named)
         other = None if against is None else _asked("--against", against, named)
@@ -153,15 +162,15 @@ def command(
         if plan:
             typer.echo(_shown(_plan(source, _n_workers(workers, cluster), question), json_))
             return
-        question |= {"policy": asked.policy, "start": start, "level": level}
-        with progress() as report:
+        question |= {"policy": asked.policy, "start": start, "level": level, "cost": cost}
+        with progress() as report, kept_rounds(checkpoint):
             if workers or cluster is not None:
                 _refuse(against)
                 question |= {"on_error": on_error, "checkpoint": checkpoint, "spill": spill}
-                found = _on_workers(source, workers, cluster, question, report)
+                found = asked.named(_on_workers(source, workers, cluster, question, report))
             else:
                 question |= {"probabilities": "estimate" if estimate else "logged", "all": all_}
-                found = _here(source, other, question, report)
+                found = _here(source, asked, other, question, report)
             report("how far to trust it", 0.95)
             shown = _shown(found, json_)
         _save(found, out or [])
@@ -203,6 +212,10 @@ class _Asked(NamedTuple):
     columns: dict[str, Any] | None
     policy: Any
 
+    def named(self, evaluation: Evaluation) -> Evaluation:
+        """An answer about it, with the name of a function as it was given."""
+        return replace(evaluation, policy_name=self.name) if callable(self.policy) else evaluation
+
 
 def _asked(option: str, name: str | None, columns: dict[str, Any]) -> _Asked:
     from tlstd.cli.asking import as_policy
@@ -228,20 +241,29 @@ def _read(source: _Source, report: Report) -> Log:
     )
 
 
-def _here(source: _Source, other: _Asked | None, question: dict[str, Any], report: Report) -> Evaluation:
+def _here(source: _Source, asked: _Asked, other: _Asked | None, question: dict[str, Any], report: Report) -> Evaluation:
     """Evaluate in this process; another policy too, if there is one."""
     from tlstd.evaluation import evaluate
 
     log = _read(source, report)
     question |= {"start": _start(question["start"], log.discrete)}
-    found = evaluate(log, report=lambda text, share: report(text, 0.1 + 0.8 * share), **question)
+    found = asked.named(evaluate(log, report=lambda text, share: report(text, 0.1 + 0.8 * share), **question))
     if other is None:
         return found
     if other.columns != source.columns:
         log = _read(source._replace(columns=other.columns), report)
     question |= {"policy": other.policy}
     beside = evaluate(log, report=lambda text, share: report(f"{other.name}: {text}", 0.9), **question)
-    return found.compared(beside, other.name, level=question["level"])
+    return found.compared(other.named(beside), level=question["level"])
+
+
+def _refuse_without_workers(given: dict[str, Any]) -> None:
+    from tlstd.errors import InvalidParameterError
+
+    for option in (name for name, value in given.items() if value):
+        raise InvalidParameterError(
+            f"{option} is for workers, which read a log file by file: add --workers 1, or leave it out"
+        )
 
 
 def _refuse(against: str | None) -> None:
