@@ -65,6 +65,14 @@ class Hasty(Plain):
             self.state = self.after(self.state._replace(n=self.state.n - 1), t)
 
 
+class Unlocked(Hasty):
+    """Lets others read meanwhile."""
+
+    def after(self, state: State, t: Transition) -> State:
+        time.sleep(1e-4)
+        return super().after(state, t)
+
+
 class Careless(Plain):
     """Removes its old file before it writes the new one, and keeps what it was given."""
 
@@ -109,7 +117,7 @@ def tried(row: Row, subject: str, folder: Path, tries: int, first: int = 0) -> l
         ("exceptions", 12, Forgetful, "n_updates is 0"),
         ("crafted", 40, Forgetful, "IndexError"),
         ("inputs", 25, Hasty, "a refused input changed"),
-        ("reads", 2, Hasty, "is that of no whole update"),
+        ("reads", 2, Unlocked, "is that of no whole update"),
         ("kills", 12, Careless, "FileNotFoundError"),
         ("writes", 12, Careless, "the file is another one"),
         ("full-disk", 2, Reckless, "StateError"),

@@ -203,15 +203,20 @@ class _Injector:
         self.n_lines = 0
         self.where = ""
 
-    def __call__(self, frame: FrameType, event: str, arg: object) -> _Injector | None:
-        if not _is_traced(frame.f_code, self.files):
-            return None
-        if event == "line" and not _leaves_with(frame):
-            self.n_lines += 1
-            if self.n_lines == self.at and self.error is not None:
-                self.where = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
-                raise self.error
-        return self
+    def __call__(self, frame: FrameType, event: str, arg: object) -> Callable[..., Any] | None:
+        """Called where a function begins; what it returns is called at each of its lines."""
+        return self._lines_of(_exits(frame.f_code)) if _is_traced(frame.f_code, self.files) else None
+
+    def _lines_of(self, exits: frozenset[int]) -> Callable[..., Any]:
+        def at_line(frame: FrameType, event: str, arg: object) -> Callable[..., Any]:
+            if event == "line" and frame.f_lasti not in exits:
+                self.n_lines += 1
+                if self.n_lines == self.at and self.error is not None:
+                    self.where = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+                    raise self.error
+            return at_line
+
+        return at_line
 
     def run(self, function: Callable[[], None]) -> bool:
         """Call with tracing; returns whether the exception came out."""
@@ -242,16 +247,12 @@ def _is_traced(code: CodeType, files: frozenset[str]) -> bool:
     return inside or code.co_filename in files
 
 
-def _leaves_with(frame: FrameType) -> bool:
-    """Whether a ``with`` block is about to call ``__exit__``, or a ``try`` begins, which ``with`` does not cover.
+@cache
+def _exits(code: CodeType) -> frozenset[int]:
+    """Where a ``with`` block is about to call ``__exit__``, or a ``try`` begins, which ``with`` does not cover.
 
     No signal can come there, nor can memory run out.
     """
-    return frame.f_lasti in _exits(frame.f_code)
-
-
-@cache
-def _exits(code: CodeType) -> frozenset[int]:
     every = list(dis.get_instructions(code))
     instructions = [i for i in every if i.opname not in ("CACHE", "NOP")]
     nones = [i.opname == "LOAD_CONST" and i.argval is None for i in instructions]
@@ -419,6 +420,7 @@ def _read_together(
     """What every reader has seen, in order.
 
     Calls are spread over the reads and reads over the calls: on a busy machine one side would be done before the other.
+    A call begins when half of the reads before the next one are done, so that readers are at work.
     """
     seen: list[list[Read]] = [[] for _ in range(readers)]
     ways = _PREDICTIONS * often + _OTHERS
@@ -431,7 +433,8 @@ def _read_together(
         start.wait()
         try:
             for k in range(reads):
-                begun[k * len(calls) // reads].wait()
+                if k * len(calls) >= reads:
+                    begun[k * len(calls) // reads - 1].wait()
                 saves = run.saved is not None and choices.random() < 0.02 / often
                 how = "save" if saves else choices.choice(ways)
                 seen[number].append(_read(run, model, how, choices.randrange(_END)))
@@ -442,7 +445,7 @@ def _read_together(
         start.wait()
         try:
             for k, call in enumerate(calls):
-                while sum(map(len, seen)) * len(calls) < k * readers * reads and not errors:
+                while sum(map(len, seen)) * len(calls) < (k + 0.5) * readers * reads and not errors:
                     time.sleep(1e-5)
                 begun[k].set()
                 call(model)
