@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import copy
 import pickle
 from collections.abc import Callable
@@ -821,9 +822,16 @@ class TestTransitions:
         ids=str,
     )
     def test_bad_columns(self, changes: dict[str, Any]) -> None:
-        given: dict[str, Any] = {"X": np.eye(3), "rewards": np.zeros(3), "X_next": np.eye(3), **columns()} | changes
-        with pytest.raises(InvalidInputError):
-            Transitions(given.pop("X"), given.pop("rewards"), given.pop("X_next"), **given)
+        """As they are given, and as arrays of floats, which are looked at in one pass first."""
+        (name, value), messages = next(iter(changes.items())), set()
+        with contextlib.suppress(ValueError, TypeError):
+            changes = {name: np.asarray(value, dtype=np.float64)}
+        for change in ({name: value}, changes):
+            given: dict[str, Any] = {"X": np.eye(3), "rewards": np.zeros(3), "X_next": np.eye(3), **columns()} | change
+            with pytest.raises(InvalidInputError) as error:
+                Transitions(given.pop("X"), given.pop("rewards"), given.pop("X_next"), **given)
+            messages.add(str(error.value))
+        assert len(messages) == 1
 
     @pytest.mark.parametrize(
         "changes",

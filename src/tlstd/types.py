@@ -790,7 +790,7 @@ def _are_sound(columns: Any, n: int) -> bool:
     If not, :func:`_as_columns` and the ranges have to say what is wrong, if anything is.
     """
     rewards = columns[0]
-    if not all(type(c) is np.ndarray and c.dtype is _FLOAT and c.flags.carray and len(c) == n for c in columns):
+    if not all(type(c) is np.ndarray and c.dtype is _FLOAT and c.flags.carray and c.shape[:1] == (n,) for c in columns):
         return False
     if rewards.ndim > 2 or rewards.shape[1:] == (0,) or any(c.ndim != 1 for c in columns[1:]):
         return False
