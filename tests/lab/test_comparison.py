@@ -126,6 +126,28 @@ def test_tables(results: Synthetic) -> None:
         assert why in left_out()
 
 
+def test_every_kind_of_problem_weighs_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TD errs 8 times as much as the best on six problems of energy and is level elsewhere: √√8, of four kinds."""
+    monkeypatch.setattr(statistics, "RESAMPLES", 30)
+
+    def columns(spec: RunSpec) -> dict[str, Any]:
+        if spec.task == "tune":
+            return made_up(spec)
+        n, problem = len(spec.settings["samples"]), str(spec.settings["problem"])
+        is_td = spec.settings["estimator"]["class"] == "TD"
+        return {
+            "rmse": np.full(n, 8.0 if is_td and "energy" in problem else 1.0),
+            "zero": np.full(n, 50.0),
+            "seconds": np.full(n, 1.0),
+        }
+
+    results = Synthetic("quick", columns)
+    steps = panel("comparison").claims()[0].judge(results)
+    assert steps.number.value == pytest.approx(8.0**-0.25)
+    on_policy = [Found(results, problem) for group in GROUPS.values() for problem in group]
+    assert mean_ratio(on_policy, "TD", 1_000) == "1.68 (15)"
+
+
 def test_errors_below_a_hundredth_of_that_of_zero_count_as_such() -> None:
     def columns(spec: RunSpec) -> dict[str, Any]:
         found = made_up(spec)
