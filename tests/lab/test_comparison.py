@@ -98,12 +98,13 @@ def test_claims_follow_from_the_errors(results: Synthetic) -> None:
     values = {name: finding.number.value for name, finding in judged.items()}
     assert values["comparison-steps"] == pytest.approx(0.5)
     assert values["comparison-replay"] == pytest.approx(0.125)
-    assert values["comparison-swift"] == pytest.approx(1.0)
+    assert values["comparison-swift"] == values["comparison-sa"] == pytest.approx(1.0)
     assert values["comparison-untuned-krylov"] == pytest.approx(0.25)  # TD comes closest
     assert values["comparison-untuned-swift"] == pytest.approx(2.0)
     verdicts = {name: finding.verdict for name, finding in judged.items()}
     assert verdicts["comparison-steps"] == verdicts["comparison-untuned-krylov"] == "reproduced"
     assert verdicts["comparison-swift"] == verdicts["comparison-untuned-swift"] == "not"
+    assert verdicts["comparison-sa"] == "reproduced"
 
 
 def test_tables(results: Synthetic) -> None:
