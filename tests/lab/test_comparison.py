@@ -98,12 +98,13 @@ def test_claims_follow_from_the_errors(results: Synthetic) -> None:
     values = {name: finding.number.value for name, finding in judged.items()}
     assert values["comparison-steps"] == pytest.approx(0.5)
     assert values["comparison-replay"] == pytest.approx(0.125)
-    assert values["comparison-swift"] == pytest.approx(1.0)
+    assert values["comparison-swift"] == values["comparison-sa"] == pytest.approx(1.0)
     assert values["comparison-untuned-krylov"] == pytest.approx(0.25)  # TD comes closest
     assert values["comparison-untuned-swift"] == pytest.approx(2.0)
     verdicts = {name: finding.verdict for name, finding in judged.items()}
     assert verdicts["comparison-steps"] == verdicts["comparison-untuned-krylov"] == "reproduced"
     assert verdicts["comparison-swift"] == verdicts["comparison-untuned-swift"] == "not"
+    assert verdicts["comparison-sa"] == "reproduced"
 
 
 def test_tables(results: Synthetic) -> None:
@@ -124,6 +125,28 @@ def test_tables(results: Synthetic) -> None:
     for names, (_, why) in CANNOT.items():
         assert f"`{names[0]}`" in left_out()
         assert why in left_out()
+
+
+def test_every_kind_of_problem_weighs_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TD errs 8 times as much as the best on six problems of energy and is level elsewhere: √√8, of four kinds."""
+    monkeypatch.setattr(statistics, "RESAMPLES", 30)
+
+    def columns(spec: RunSpec) -> dict[str, Any]:
+        if spec.task == "tune":
+            return made_up(spec)
+        n, problem = len(spec.settings["samples"]), str(spec.settings["problem"])
+        is_td = spec.settings["estimator"]["class"] == "TD"
+        return {
+            "rmse": np.full(n, 8.0 if is_td and "energy" in problem else 1.0),
+            "zero": np.full(n, 50.0),
+            "seconds": np.full(n, 1.0),
+        }
+
+    results = Synthetic("quick", columns)
+    steps = panel("comparison").claims()[0].judge(results)
+    assert steps.number.value == pytest.approx(8.0**-0.25)
+    on_policy = [Found(results, problem) for group in GROUPS.values() for problem in group]
+    assert mean_ratio(on_policy, "TD", 1_000) == "1.68 (15)"
 
 
 def test_errors_below_a_hundredth_of_that_of_zero_count_as_such() -> None:

@@ -31,9 +31,10 @@ METHODS: dict[str, Callable[[int, float], LinearEstimator]] = {
 
 
 def streams() -> Iterator[tuple[str, Transitions]]:
-    """A walk with one active feature, Mountain Car's tiles (10 active of 1,000), and 10 of 100,000 at random."""
+    """A walk with one active feature, Mountain Car's tiles (10 of 1,000) and RBFs, and 10 of 100,000 at random."""
     yield "walk, 19 states", random_walk(19, gamma=0.99).sample(STEPS, np.random.default_rng(0), sparse=True)
     yield "Mountain Car, 1,000 tiles", stream("car-tiles", STEPS, 0)
+    yield "Mountain Car, 1,024 RBFs, dense", stream("car-rbf", STEPS // 10, 0)
     rng = np.random.default_rng(0)
     indices = np.sort(rng.integers(0, 10_000, (STEPS + 1, 10)) + 10_000 * np.arange(10), axis=1).ravel()
     X = sp.csr_array((np.ones(indices.size), indices, np.arange(0, indices.size + 1, 10)), shape=(STEPS + 1, 100_000))
@@ -59,10 +60,10 @@ def ratios(steps: Transitions, lambda_: float, *, single: bool) -> list[str]:
         if single:
             sides.append(Side(name, SINGLE, lambda fresh=fresh: partial(one_by_one, fresh(), listed)))  # type: ignore[misc]
         else:
-            sides.append(Side(name, STEPS, lambda fresh=fresh: partial(fresh().update_many, steps)))  # type: ignore[misc]
+            sides.append(Side(name, len(steps), lambda fresh=fresh: partial(fresh().update_many, steps)))  # type: ignore[misc]
     times = interleaved(sides, REPEATS)
     td, *others = (found.cpu for found in times)
-    per_step = median(td) / (SINGLE if single else STEPS)
+    per_step = median(td) / (SINGLE if single else len(steps))
     relative = [median(a / b for a, b in zip(other, td, strict=True)) for other in others]
     return [f"{1e9 * per_step:,.0f} ns", *(f"{ratio:.2f}" for ratio in relative)]
 

@@ -39,6 +39,7 @@ QUESTIONS: tuple[str, ...] = (
     "memory",
     "coverage",
     "divergence",
+    "swift",
     "control",
     "explorer",
 )

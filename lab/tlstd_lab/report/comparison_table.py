@@ -12,14 +12,15 @@ import numpy as np
 from tlstd.types import FloatArray
 from tlstd_lab.panel import Results
 from tlstd_lab.questions.comparison.methods import CANNOT, ENTRIES, OFF_POLICY, UNTUNED, reason
-from tlstd_lab.questions.comparison.panel import GROUPS, SAMPLES, Field, Tuned, field
+from tlstd_lab.questions.comparison.panel import GROUPS, SAMPLES, Field, Tuned, field, geometric_mean, weights
 from tlstd_lab.report import claims_page
 from tlstd_lab.report.contest_table import duration
 from tlstd_lab.statistics import ratio_of_means
 from tlstd_lab.tables import DOCS, table, write_tables
 
 TABLES: dict[str, tuple[str, ...]] = {
-    "large": GROUPS["Mountain Car"] + GROUPS["Pendulum"] + GROUPS["energy"],
+    "large": GROUPS["Mountain Car"] + GROUPS["Pendulum"],
+    "energy": GROUPS["energy"],
     "small": GROUPS["small processes"] + GROUPS["off-policy"],
 }
 """Problems of each table of errors."""
@@ -77,10 +78,12 @@ class Found:
 
 
 def mean_ratio(all_found: Iterable[Found], name: str, n: int) -> str:
-    """Geometric mean over on-policy problems where it was run of the error over the best one, and their number."""
+    """Geometric mean over the kinds of on-policy problems where it was run of its error over the best, and how many."""
     some = [f for f in all_found if f.problem not in OFF_POLICY and n in f.errors.get(name, {})]
-    ratios = [f.errors[name][n].mean() / f.best(n).mean() for f in some]
-    return f"{np.exp(np.mean(np.log(ratios))):.2f} ({len(ratios)})" if ratios else "–"
+    mine, best = (
+        np.array([e]) for e in zip(*((f.errors[name][n].mean(), f.best(n).mean()) for f in some), strict=True)
+    )
+    return f"{geometric_mean(mine, best, weights([f.problem for f in some])):.2f} ({len(some)})"
 
 
 def among_best(all_found: Iterable[Found], name: str, n: int) -> int:

@@ -10,7 +10,8 @@ from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.estimators.base import Factory
 from tlstd.estimators.step_sizes import StepSize
-from tlstd.estimators.td_family import TDFamily
+from tlstd.estimators.td_family import Picked, TDFamily
+from tlstd.kernels import dense_gradient
 from tlstd.kernels import td as kernels
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.vectors import vectors_of
@@ -51,6 +52,10 @@ class _GradientTD(TDFamily):
             kernels.learn_gradient(in_rows, steps, rewards, lazy, *how, values)
         else:
             kernels.learn_gradient_many(in_rows, steps, rewards, lazy, *how, values)
+
+    def _dense_loop(self, samples: Picked, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
+        held, how = (self._W.T, self._z, self._counts), (self.lambda_, self._regularization, self._second)
+        dense_gradient.learn(*samples, steps, rewards, *held, *how, values)
 
     def _learn_one(self, t: Transition) -> bool:
         own, x, x_next = self.__dict__, t.x, t.x_next
@@ -122,9 +127,9 @@ class TDC(_GradientTD):
 
     Notes
     -----
-    O(nnz·n_targets) per sample however long the trace is: z·h is followed, not summed up (:mod:`tlstd.kernels.td`).
-    Memory is that of :class:`~tlstd.TD` and 8 bytes more for each feature and target. Features of x_{t+1} have weights
-    too. Dense features are taken as sparse ones.
+    O(nnz·n_targets) per sample however long the trace is: z·h is followed, not summed up (:mod:`tlstd.kernels.td`);
+    O(d·n_targets) with dense features. Memory is that of :class:`~tlstd.TD` and 8 bytes more for each feature and
+    target. Features of x_{t+1} have weights too.
 
     References
     ----------

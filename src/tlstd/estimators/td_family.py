@@ -18,13 +18,16 @@ from tlstd.linalg.seen import RowArray, SeenFeatures
 from tlstd.linalg.vectors import Vectors, end_of_part, rows_of, vectors_of
 from tlstd.types import FloatArray, IntArray, SparseVector, Transition, Vector
 
+Picked = tuple[FloatArray, IntArray, FloatArray, IntArray]
+"""Dense x and x', each as a matrix and the row of every sample in it."""
+
 
 class TDFamily(SteppingEstimator):
     """Base of TD and its relatives: weights and one eligibility trace over the features seen.
 
     A subclass chooses the algorithm by ``_true_online`` and ``_replacing``; :mod:`tlstd.kernels.td` has the loops and
     says in which form the weights are held. One with a second set of weights says so in ``_sets``, and has its own
-    ``_learn_sparse``; what the loops take beside α, γ, λ and ρ comes from ``_fifth_line``.
+    ``_learn_sparse`` and ``_dense_loop``; what the loops take beside α, γ, λ and ρ comes from ``_fifth_line``.
     """
 
     _true_online = False
@@ -37,7 +40,7 @@ class TDFamily(SteppingEstimator):
         self._is_special = self.n_targets > 1 or isinstance(self.step_size, Function)  # which is called once a sample
         self._is_dense: bool | None = None
         # dense: W in Fortran's order and z
-        self._W: FloatArray = np.zeros((0, self.n_targets))
+        self._W: FloatArray = np.zeros((0, self._columns))
         self._z: FloatArray = np.zeros(0)
         # sparse: see tlstd.kernels.td
         self._cells: FloatArray = np.zeros(1 + self._columns)
@@ -125,13 +128,13 @@ class TDFamily(SteppingEstimator):
     def _start(self, first: Batch) -> None:
         """Choose dense or sparse storage by the first sample's features, as all estimators do."""
         d = self.n_features
-        if self._replacing or self._sets > 1 or not first.is_dense(d):
+        if self._replacing or not first.is_dense(d):
             self._is_dense = False
             return
-        W, seen = np.zeros((d, self.n_targets), order="F"), SeenFeatures(d, np.arange(d))
+        W, seen = np.zeros((d, self._columns), order="F"), SeenFeatures(d, np.arange(d))
         W[self._seen.ids] = self._table[1 : 1 + len(self._seen), 1:]
         rows = {
-            "_cells": self._cells[: 1 + self.n_targets].copy(),
+            "_cells": self._cells[: 1 + self._columns].copy(),
             "_stamps": self._stamps[:1],
             "_active": self._active[:1],
         }
@@ -142,10 +145,11 @@ class TDFamily(SteppingEstimator):
         if isinstance(X, tuple) or isinstance(X_next, tuple) or not (X.flags.writeable and X_next.flags.writeable):
             X, X_next = batch.dense(self._seen.ids)
             rows = next_rows = np.arange(len(batch))
-        kernels.learn_dense(
-            *(X, rows, X_next, next_rows, steps, rewards),
-            *(self._W.T, self._z, self._v_old, self._counts, self._true_online, values),
-        )
+        self._dense_loop((X, rows, X_next, next_rows), steps, rewards, values)
+
+    def _dense_loop(self, samples: Picked, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
+        held = (self._W.T, self._z, self._v_old, self._counts)
+        kernels.learn_dense(*samples, steps, rewards, *held, self._true_online, values)
 
     def _learn_sparse(self, batch: Batch, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
         vectors = vectors_of(batch)
@@ -254,7 +258,7 @@ class TDFamily(SteppingEstimator):
         n, m = len(self._seen), self._columns
         storage = saved.word("storage", ("none", "sparse", "dense"))
         dense = storage == "dense"
-        never = self._replacing or self._sets > 1 or n != self.n_features
+        never = self._replacing or n != self.n_features
         if (storage == "none") != (self.n_updates == 0) or (dense and never):
             raise saved.error("storage", f"is {storage} after {self.n_updates} updates with {n} features seen")
         self._is_dense = None if storage == "none" else dense
@@ -289,7 +293,7 @@ class TDFamily(SteppingEstimator):
     def _solve(self) -> tuple[IntArray, FloatArray]:
         ids = self._seen.ids.copy()
         if self._is_dense:
-            return ids, self._W.copy()
+            return ids, self._W[:, : self.n_targets].copy()
         return ids, self._weights(slice(1, 1 + len(self._seen)))[:, : self.n_targets]
 
     def _weights(self, rows: slice | RowArray) -> FloatArray:
@@ -309,7 +313,7 @@ class TDFamily(SteppingEstimator):
         indices, values = vector_arrays(x)
         rows = self._seen.places(indices)[0]
         if self._is_dense:
-            result: FloatArray = values @ self._W[indices]
+            result: FloatArray = values @ self._W[indices][:, : self.n_targets]
         else:
             result = values[rows > 0] @ self._weights(rows[rows > 0])[:, : self.n_targets]
         return result
