@@ -20,7 +20,12 @@ from typer.testing import CliRunner, Result
 import tlstd
 from tlstd import Log
 from tlstd.cli.app import app
+from tlstd.cli.asking import kept_rounds, progress
+from tlstd.cluster.checkpoint import Checkpoint
 from tlstd.evaluation import difference
+from tlstd.evaluation.trust.verdict import worst
+
+Capture = pytest.CaptureFixture[str]
 
 POLICY = '''"""A policy."""
 
@@ -151,13 +156,19 @@ def test_a_policy_against_another(folder: Path) -> None:
     assert found["comparison"]["difference"] == difference(right, acted, level=0.9).to_dict()
     assert (found["value"], found["comparison"]["value"]) == (right.value, acted.value)
     assert found["comparison"]["light"] == acted.trust.light  # type: ignore[union-attr]
-    assert found["comparison"]["policy"] == "the policy that acted"
-    shown = run(*words, "--policy", "column:pi", "--against", "column:pi", "--out", "page.html").stdout
-    assert "Compared with column:pi, which is worth" in shown
-    assert "The log does not decide which of them is better." in shown
+    assert (found["policy"], found["comparison"]["policy"]) == ("my_policy:moves", "the policy that acted")
+    assert found["comparison"]["better"] == "my_policy:moves"
+    assert found["light"] == worst([found["trust"]["light"], found["comparison"]["light"]])
+    shown = run(*words, "--policy", "column:pi", "--against", "my_policy:moves", "--cost", "--out", "page.html").stdout
+    assert "column:pi compared with my_policy:moves, which costs " in shown
+    assert "By these values column:pi is better: smaller costs." in shown
+    assert "The rewards are costs, as told" in shown
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert page.count('href="#compared"') == 2
     assert "the first less the second" in page
+    assert "What the policy costs" in page
+    assert "By these values column:pi is better" in page
+    assert "Read as policy</dt><dd>pi</dd>" in page
 
 
 def test_time_limits_and_ends(folder: Path) -> None:
@@ -236,6 +247,30 @@ def test_interrupted_nothing_is_half_written(folder: Path) -> None:
     assert sorted(os.listdir(folder)) == ["my_policy.py", "steps.parquet", "values"]
 
 
+def test_lines_about_progress_and_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    """Without a terminal a line every ten seconds; of kept rounds one at the start and one at a stop."""
+    now = 0.0
+    monkeypatch.setattr("tlstd.cli.asking.time.monotonic", lambda: now)
+    with progress() as report:
+        for now in (1.0, 9.0, 10.5, 15.0, 30.0):
+            report(f"at {now:g}", now / 100.0)
+    assert capsys.readouterr() == ("", "10 s, 10%: at 10.5\n30 s, 30%: at 30\n")
+    folder = tmp_path / "rounds"
+
+    def stop(n: int) -> None:
+        with kept_rounds(folder):
+            Checkpoint(folder, "question").remember(f"round-{n}", lambda: np.ones(1))
+            raise KeyboardInterrupt
+
+    def stopped(n: int) -> str:
+        with pytest.raises(KeyboardInterrupt):
+            stop(n)
+        return capsys.readouterr().err
+
+    assert stopped(1) == f"stopped: {folder} keeps 1 round; the same command goes on from there\n"
+    assert stopped(2).startswith(f"{folder} keeps 1 round of before.\nstopped: {folder} keeps 2 rounds; ")
+
+
 def test_five_lines_of_python(folder: Path) -> None:
     """What took 42 lines by hand."""
     evaluation = tlstd.evaluate("steps.parquet", gamma=0.9)
@@ -253,6 +288,10 @@ def test_mistakes_are_noticed_before_the_work(folder: Path) -> None:
             f"there is no folder {folder / 'none'} for page.html: make it or choose another name",
         ),
         (("--on-error", "nix"), "--on-error is 'nix': it must be one of 'stop', 'skip'"),
+        (
+            ("--on-error", "skip"),
+            "--on-error skip is for workers, which read a log file by file: add --workers 1, or leave it out",
+        ),
     ):
         result = run(*asked, *more)
         assert (result.exit_code, result.output) == (1, words + "\n")

@@ -1,5 +1,6 @@
 """The tools that keep the code base in shape, as tests: formatting, lint, types, the direction of imports."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -49,6 +50,27 @@ def value(x: SparseVector) -> float:
 build = TransitionBuilder(gamma=0.9)
 model.update(build.step(Fraction(1, 2), [1.0], terminated=np.bool_(True)))
 """
+
+
+def _lines(node: ast.ClassDef | ast.FunctionDef) -> int:
+    """Lines of a class; of a function those of its body, without the docstring."""
+    if isinstance(node, ast.ClassDef):
+        return (node.end_lineno or 0) - node.lineno + 1
+    body = node.body[1:] if ast.get_docstring(node) else node.body
+    return (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def test_functions_and_the_classes_of_the_mathematics_are_short() -> None:
+    """No function of the library has a body of more than 50 lines, no class of ``linalg`` more than 200 with all."""
+    too_long, n_seen = [], 0
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) or (isinstance(node, ast.ClassDef) and path.parent.name == "linalg"):
+                n_seen += 1
+                if _lines(node) > (50 if isinstance(node, ast.FunctionDef) else 200):
+                    too_long.append(f"{path.name}: {node.name} has {_lines(node)}")
+    assert not too_long
+    assert n_seen > 2_000
 
 
 def test_imports_flow_one_way() -> None:

@@ -13,7 +13,7 @@ from tlstd_lab import drawing
 from tlstd_lab.claims import BEYOND, Claim, Finding
 from tlstd_lab.executors import Executor
 from tlstd_lab.panel import Panel, Results, Scale
-from tlstd_lab.questions import PARTS, panel
+from tlstd_lab.questions import PANELS, PARTS, panel
 from tlstd_lab.runner import Progress, Report, run_all
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.store import Store, versions
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Judged = tuple[Claim, Finding]
+
+CLAIMS = "claims.json"
+"""In the folder of a reproduction: the claims of all its panels."""
 
 
 def run(
@@ -58,6 +61,31 @@ def draw(names: Sequence[str], results: Results, folder: Path) -> list[Path]:
     return paths
 
 
+def beside(names: Sequence[str], results: Results, folder: Path) -> tuple[list[str], str]:
+    """The panels asked for and those that earlier commands left in a folder, and what is to be said about the latter.
+
+    Pages of the same scale are made anew with all panels whose runs are stored; those of another one are replaced.
+    """
+    try:
+        old = json.loads((folder / CLAIMS).read_text(encoding="utf-8"))
+        others = [name for name in old["panels"] if name in PANELS and name not in names]
+        scale = str(old["scale"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return list(names), ""
+    if scale != results.scale:
+        return list(names), f"; the pages of scale {scale} were replaced" if others else ""
+    kept = [name for name in others if _stored(panel(name), results)]
+    lost = [name for name in others if name not in kept]
+    said = f"; the pages also have {', '.join(kept)} of before" if kept else ""
+    said += f"; {', '.join(lost)} of before left the pages, because the runs are not in this store" if lost else ""
+    return [name for name in PANELS if name in kept or name in names], said
+
+
+def _stored(made: Panel, results: Results) -> bool:
+    has = results.store.has
+    return all(has(s.key) for s in made.tuning(results.scale)) and all(has(s.key) for s in made.runs(results))
+
+
 def captions(names: Sequence[str], scale: Scale) -> str:
     """Return a page in Markdown with every panel and what it shows."""
     lines = [f"# Figures, scale {scale}", ""]
@@ -72,14 +100,15 @@ def judge(names: Sequence[str], results: Results) -> list[Judged]:
     return [(claim, claim.judge(results)) for name in names for claim in panel(name).claims()]
 
 
-def write_claims(judged: Sequence[Judged], scale: Scale, path: Path) -> None:
-    """Write the claims as JSON."""
+def write_claims(names: Sequence[str], judged: Sequence[Judged], scale: Scale, path: Path) -> None:
+    """Write the claims of panels as JSON."""
     rows = [
         {"name": claim.name, "where": claim.where, "statement": claim.statement} | asdict(finding)
         for claim, finding in judged
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"scale": scale, "made_with": versions(), "claims": rows}, indent=1, ensure_ascii=False))
+    whole = {"scale": scale, "made_with": versions(), "panels": list(names), "claims": rows}
+    path.write_text(json.dumps(whole, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def claims_page(judged: Sequence[Judged], scale: Scale) -> str:

@@ -38,6 +38,8 @@ from tlstd.validation import (
 )
 from tlstd.validation import as_matrix as as_matrix
 
+_FLOAT = np.dtype(np.float64)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseVector:
@@ -588,23 +590,12 @@ class Transitions:
         actions: ArrayLike | None = None,
     ) -> None:
         n = rows.size
-        columns: dict[str, FloatArray] = {
-            "rewards": as_floats(rewards, "rewards", None),
-            "discounts": as_floats(discounts, "discounts", 1),
-            "trace_discounts": as_floats(trace_discounts, "trace_discounts", 1),
-            "rhos": np.ones(n) if rhos is None else as_floats(rhos, "rhos", 1),
-        }
-        for name, column in (("next_rows", next_rows), *columns.items()):
-            if column.ndim == 0 or column.shape[0] != n:
-                raise InvalidInputError(
-                    f"{name} has shape {column.shape} but there are {n} transitions: ragged columns cannot be used"
-                )
-        if columns["rewards"].ndim > 2 or columns["rewards"].shape[1:] == (0,):
-            raise InvalidInputError(f"rewards have shape {columns['rewards'].shape}: pass (N,) or (N, n_targets)")
-        self.store, self.rows, self.next_store = store, rows, next_store
-        self.next_rows, self.rewards = next_rows, columns["rewards"]
-        self.discounts, self.trace_discounts = columns["discounts"], columns["trace_discounts"]
-        self.rhos = columns["rhos"]
+        columns: Any = rewards, discounts, trace_discounts, np.ones(n) if rhos is None else rhos
+        is_sound = next_rows.size == n and _are_sound(columns, n)
+        if not is_sound:
+            columns = _as_columns(columns, next_rows, n)
+        self.store, self.rows, self.next_store, self.next_rows = store, rows, next_store, next_rows
+        self.rewards, self.discounts, self.trace_discounts, self.rhos = columns
         self.actions = None if actions is None else as_array(actions, "actions")
         if self.actions is not None and (self.actions.shape[:1] != (n,) or self.actions.dtype.kind not in "iufb"):
             raise InvalidInputError(
@@ -613,7 +604,8 @@ class Transitions:
             )
         self.n_features = int(store.shape[1])
         self.n_targets = 1 if self.rewards.ndim == 1 else self.rewards.shape[1]
-        self._check_ranges()  # all else has been checked on its way here
+        if not is_sound:
+            self._check_ranges()  # all else has been checked on its way here
 
     def check(self) -> None:
         """Raise :class:`InvalidInputError` if any value cannot be used.
@@ -790,6 +782,36 @@ def _checks() -> Any:
     from tlstd.kernels import transitions
 
     return transitions
+
+
+def _are_sound(columns: Any, n: int) -> bool:
+    """Whether rewards, discounts, trace discounts and ratios are plain arrays of values in their ranges, in one pass.
+
+    If not, :func:`_as_columns` and the ranges have to say what is wrong, if anything is.
+    """
+    rewards = columns[0]
+    if not all(type(c) is np.ndarray and c.dtype is _FLOAT and c.flags.carray and len(c) == n for c in columns):
+        return False
+    if rewards.ndim > 2 or rewards.shape[1:] == (0,) or any(c.ndim != 1 for c in columns[1:]):
+        return False
+    targets = rewards[:, None] if rewards.ndim == 1 else rewards
+    return bool(_checks().columns_are_sound(targets, *columns[1:]))
+
+
+def _as_columns(columns: Any, next_rows: IntArray, n: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Rewards, discounts, trace discounts and ratios as finite arrays, one entry or row for each of n transitions."""
+    names = "rewards", "discounts", "trace_discounts", "rhos"
+    rewards, discounts, traces, rhos = (
+        as_floats(column, name, None if name == "rewards" else 1) for column, name in zip(columns, names, strict=True)
+    )
+    for name, column in zip(("next_rows", *names), (next_rows, rewards, discounts, traces, rhos), strict=True):
+        if column.ndim == 0 or column.shape[0] != n:
+            raise InvalidInputError(
+                f"{name} has shape {column.shape} but there are {n} transitions: ragged columns cannot be used"
+            )
+    if rewards.ndim > 2 or rewards.shape[1:] == (0,):
+        raise InvalidInputError(f"rewards have shape {rewards.shape}: pass (N,) or (N, n_targets)")
+    return rewards, discounts, traces, rhos
 
 
 def _episode(number: int, episode: Any) -> tuple[Matrix, FloatArray, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
-from typing import Any, SupportsFloat, TypeAlias, TypeVar
+from typing import Any, NamedTuple, SupportsFloat, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,8 +25,16 @@ The algorithms form products of up to three inputs; up to this size none of them
 """
 
 
+class SoundRows(NamedTuple):
+    """What :func:`as_matrix` returns, of a map of this library that can make nothing else: it is not scanned again."""
+
+    matrix: sp.csr_array
+
+
 def as_matrix(X: Any, name: str = "X") -> Matrix:
     """Return ``X`` as a C-ordered float64 array or a canonical csr_array with int64 indices, checked."""
+    if type(X) is SoundRows:
+        return X.matrix
     if not sp.issparse(X):
         return np.ascontiguousarray(as_floats(X, name, 2))
     if X.ndim != 2:
@@ -69,10 +77,14 @@ def as_array(value: ArrayLike, name: str) -> NDArray[Any]:
 
 def as_real(value: ArrayLike, name: str, error: type[TlstdError] = InvalidInputError) -> FloatArray:
     """Return ``value`` as float64 of any shape; not text, and not objects."""
-    try:
-        array = as_array(value, name)
-    except InvalidInputError as unreadable:
-        raise error(str(unreadable)) from unreadable
+    array: NDArray[Any]
+    if type(value) is np.ndarray:  # what it mostly is
+        array = value
+    else:
+        try:
+            array = as_array(value, name)
+        except InvalidInputError as unreadable:
+            raise error(str(unreadable)) from unreadable
     if array.dtype == np.float64:
         return array.astype(np.float64, copy=False)  # in this machine's byte order
     if array.dtype.kind not in "fiub":
@@ -94,7 +106,7 @@ def as_floats(value: ArrayLike, name: str, ndim: int | None) -> FloatArray:
 
 def as_indices(value: ArrayLike, size: int, name: str = "indices") -> IntArray:
     """Return ``value`` as 1-D int64 indices within [0, size)."""
-    array = as_array(value, name)
+    array: NDArray[Any] = value if type(value) is np.ndarray else as_array(value, name)
     if array.size == 0 and array.ndim == 1:
         return np.zeros(0, dtype=np.int64)
     if array.dtype.kind not in "iu" or array.ndim != 1:

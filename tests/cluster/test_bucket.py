@@ -89,7 +89,7 @@ def test_what_goes_wrong(bucket: tuple[dict[str, str], Any], tmp_path: Path) -> 
         assert any("part-2.parquet" in note for note in left.notes)
         file = LogFile(names[2], storage=storage)  # as a worker finds it that has to read it again
         with pytest.raises(InvalidInputError, match=r"part-2.parquet cannot be read") as error:
-            file().n_starts()
+            file().joined_summary()
         assert SECRET not in said(error.value) + repr(file)
     finally:
         client.put_object(Bucket="logs", Key="walk/part-2.parquet", Body=body)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from tests.cluster.parts import LOG, in_files
 from tlstd.cli.app import app
-from tlstd.cluster.log_shard import LogFile
+from tlstd.cluster.log_shard import LogFile, LogShard
 from tlstd.cluster.plan import plan
+from tlstd.cluster.shard import Shard
 from tlstd.errors import InvalidInputError
 from tlstd.logs.readers import file_names
 
@@ -30,3 +32,24 @@ def test_plan(tmp_path: Path) -> None:
     assert "10 rounds" in str(found)
     with pytest.raises(InvalidInputError, match="no files"):
         plan([], gamma=0.9)
+
+
+def test_a_plan_tells_what_is_done_once_from_what_is_done_for_every_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that stands still but for what is encoded: a minute the first time, then a second a step."""
+    now, first = 0.0, True
+
+    def encoded(shard: LogShard, *rest: Any) -> Shard:
+        nonlocal now, first
+        now, first = now + (60.0 if first else len(shard._log)), False
+        return whole(shard, *rest)
+
+    whole = LogShard.encoded
+    monkeypatch.setattr(LogShard, "encoded", encoded)
+    monkeypatch.setattr("tlstd.cluster.plan.perf_counter", lambda: now)
+    files = [LogFile(name) for name in file_names(in_files(LOG, tmp_path, 4))]
+    found = plan(files, gamma=0.9, n_workers=2)
+    assert (found.seconds_to_start, found.seconds_to_read, found.seconds_to_multiply) == (60.0, 1.0, 0.0)
+    assert found.seconds == 60.0 + found.n_steps / 2
+    assert "60.0 s to start" in str(found)

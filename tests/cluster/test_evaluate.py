@@ -10,9 +10,15 @@ import pytest
 
 import tlstd
 from tests.cluster.parts import LOG, in_files, mostly_right
+from tlstd import Log
+from tlstd.cluster.crews import InProcess
 from tlstd.cluster.evaluate import evaluate_files
+from tlstd.cluster.files import prepare
+from tlstd.cluster.log_shard import LogFile
 from tlstd.errors import InvalidInputError, StateError
 from tlstd.evaluation.value_function import ValueFunction
+from tlstd.logs.readers import file_names
+from tlstd.logs.words import joined_note
 
 FEW = ("KrylovLSTD", "LSTDQ")
 
@@ -46,6 +52,18 @@ def test_as_on_one_machine(n_files: int, how: str, tmp_path: Path) -> None:
     saved = ValueFunction.load(tmp_path / "values")
     again = saved.predict(states) if policy is None or how == "ratios" else saved.predict(states, policy=policy)
     assert (again == found.predict(states)).all()
+
+
+def test_what_is_said_of_joined_episodes(tmp_path: Path) -> None:
+    """Not that they were cut off, or have no beginning: that is how they look in one file."""
+    steps = np.tile(np.arange(12), 5)
+    log = pl.DataFrame({"episode": np.repeat(np.arange(5), 12), "step": steps, "obs": steps * 0.5, "reward": 1.0})
+    log = log.with_columns(terminated=pl.col("step") == 11)
+    files = [LogFile(name) for name in file_names(in_files(log, tmp_path, 4))]
+    overview = prepare(InProcess([file() for file in files]), files)
+    assert (overview.n_episodes, overview.n_starts) == (5, 5)
+    _, *said = Log.from_frame(log).notes
+    assert [note for note in overview.notes[1:] if note not in said] == [joined_note(3)]
 
 
 def test_without_names(tmp_path: Path) -> None:
@@ -94,7 +112,9 @@ def test_files_that_cannot_be_used(kind: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=name):
         evaluate_files(pattern, gamma=0.9, estimators=FEW)
     found = evaluate_files(pattern, gamma=0.9, on_error="skip", estimators=FEW)
-    assert any(note.startswith("Left out") and name in note for note in found.notes)
+    assert found.notes[0].startswith("Left out: ")
+    assert name in found.notes[0]
+    assert found.left_out[:2] == (1, 6)
     others = [str(tmp_path / f"part-{i}.parquet") for i in range(6) if i != 3]
     assert found.value == evaluate_files(others, gamma=0.9, estimators=FEW).value
 
@@ -129,6 +149,7 @@ def test_checkpoint(tmp_path: Path) -> None:
     kept = {path.name: path.stat().st_mtime_ns for path in folder.glob("round-*")}
     assert len(kept) == 2
     found = evaluate_files(pattern, gamma=0.9, checkpoint=folder, estimators=FEW)
+    assert found.notes[-1].startswith("2 rounds of before, kept in ")
     assert found.value == evaluate_files(pattern, gamma=0.9, estimators=FEW).value
     assert all((folder / name).stat().st_mtime_ns == when for name, when in kept.items())
     with pytest.raises(StateError, match="another question"):

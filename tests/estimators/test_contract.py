@@ -465,6 +465,23 @@ def test_contract_catches(broken: Factory, check: str, message: str) -> None:
         function(broken)
 
 
+def test_reads_are_of_whole_models_and_never_of_older_ones() -> None:
+    states = np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 1.0], [2.0, 1.0, 1.0]])
+
+    def explain(*values: tuple[Any, list[float]]) -> None:
+        reliability._explain_reads([("so", rows, np.array(found)) for rows, found in values], states)
+
+    everything = slice(None)
+    explain()
+    explain(([0], [0.0]), ([2], [1.0]), ([1], [1.0]), ([], []), (everything, [1.0, 1.0, 1.0]), ([0], [2.0]))
+    for wrong in (([0], [0.5]), (everything, [0.0, 1.0, 1.0]), ([2], [np.nan])):
+        with pytest.raises(AssertionError, match=r"a read \(so\) .* no whole update"):
+            explain(([0], [0.0]), wrong)
+    for older in (([0], [0.0]), (everything, [0.0, 0.0, 1.0])):
+        with pytest.raises(AssertionError, match="an older model"):
+            explain(([1], [1.0]), ([2], [1.0]), older)
+
+
 def test_crashes_and_hangs_are_caught() -> None:
     def task(i: int) -> str:
         if i == 1:

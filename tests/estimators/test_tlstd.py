@@ -308,7 +308,8 @@ def test_a_read_inverts_at_most_rank_singular_values(density: float) -> None:
     _, b = batch_lstd(steps, 0.5)
     b = b[ids(model)]
     expected = Vt[:5].T @ ((U[:, :5].T @ b) / sigma[:5, None])
-    np.testing.assert_allclose(solution.right.expand(solution.coordinates), expected, rtol=1e-8, atol=1e-10)
+    assert solution is not None
+    np.testing.assert_allclose(solution.weights(), expected, rtol=1e-8, atol=1e-10)
 
 
 def reconstructed(model: TLSTD) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +12,13 @@ import pytest
 from tests.evaluation.trust_logs import FAILURES, SOUND, Case, boyan, few, garnet_off, stream
 from tlstd import Log
 from tlstd.evaluation import Evaluation, evaluate
+from tlstd.evaluation.fitted import LeftOut
 from tlstd.evaluation.trust import CHECKS, Trust, evidence
-from tlstd.evaluation.trust.evidence import Mean, gather
+from tlstd.evaluation.trust.calibration import calibration
+from tlstd.evaluation.trust.ends import left_out
+from tlstd.evaluation.trust.evidence import Answer, Mean, gather
 from tlstd.evaluation.trust.verdict import Check
+from tlstd.evaluation.trust.weights import Correction, regularisation
 from tlstd.features.constant import Constant
 
 QUICK_SOUND = (
@@ -43,7 +48,7 @@ SEEDS = 20
 
 def answered(case: Case) -> Evaluation:
     answer = "LSTDQ" if "policy" in case.options and case.log.probabilities is None else "KrylovLSTD"
-    return evaluate(case.log, estimators=[answer], **case.options)
+    return evaluate(case.log, estimators=[answer, "Monte Carlo"], **case.options)
 
 
 def trust_in(case: Case) -> Trust:
@@ -138,6 +143,9 @@ def test_a_long_log_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     assert trust is not None
     assert "evenly spaced" in trust.note
     assert trust["episodes"].value == whole.n_episodes
+    n = f"By a sample of {len(found.log):,} steps: "
+    assert {check.name for check in trust.checks if check.sentence.startswith(n)} >= {"influence", "ratios", "score"}
+    assert not any(trust[name].sentence.startswith("By") for name in ("left_out", "episodes", "regularisation"))
     long = answered(stream(0))
     assert long.fitted is not None
     assert len(gather(long.fitted).log) == 1_000
@@ -174,3 +182,77 @@ def test_an_answer_far_from_the_mean_of_returns_is_red() -> None:
     assert 0.5 * 3.0 / np.sqrt(n) < check.data["answer_error_error"] < 1.5 * 3.0 / np.sqrt(n)
     assert check.state == "red"
     assert "off the mean of returns" in check.sentence
+    own, plain = (row.interval for row in found.rows)
+    assert own is not None
+    assert plain is not None
+    assert own.high < plain.low
+    assert f"mean of 400 returns, {plain.low:.4g} to {plain.high:.4g}, do not overlap" in check.sentence
+
+
+def test_intervals_that_do_not_overlap_are_named() -> None:
+    """Also where the difference is small beside the spread of returns; not where it is a trifle, nor where they do."""
+    found = answered(boyan(0))
+    fitted, own = found.fitted, found.rows[0].interval
+    assert fitted is not None
+    assert own is not None
+    width = own.half_width
+    for shift, scale, state, overlap in (
+        (0.1 * width, 0.01, "amber", False),
+        (0.1 * width, 1.0, "green", True),
+        (1e-4 * abs(own.value), 1e-9, "green", True),
+        (30.0 * width, 0.01, "red", False),
+    ):
+        small = replace(
+            own,
+            low=own.value - scale * width,
+            high=own.value + scale * width,
+            standard_error=scale * own.standard_error,
+        )
+        moved = replace(small, value=own.value + shift, low=small.low + shift, high=small.high + shift)
+        check = calibration(gather(fitted, Answer(small, own.value, moved)))
+        assert (check.state, check.data["intervals_overlap"]) == (state, overlap)
+        assert ("do not overlap" in check.sentence) is not overlap
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "model", "state"),
+    [
+        (38.0, 2.0, 3.5, "red"),  # certain, and most of the spread
+        (38.0, 200.0, 3.5, "red"),  # nobody knows: the correction is as large as the spread
+        (25.0, 50.0, 3.5, "amber"),
+        (12.0, 50.0, 3.5, "green"),  # well within its error
+        (9.0, 1.0, 3.5, "red"),  # certain, and more than double
+        (9.0, 2.0, 3.5, "amber"),
+        (3.6, 0.001, 3.5, "green"),  # certain, and nobody cares
+        (1_000.0, 50.0, 960.0, "green"),  # a tenth of the answer counts as a spread
+        (-4.0, 0.5, 3.5, "red"),  # another sign
+    ],
+)
+def test_a_correction_larger_than_what_is_corrected(answer: float, error: float, model: float, state: str) -> None:
+    """Returns spread by 30."""
+    unit = max(30.0, 0.1 * abs(answer))
+    assert Correction(answer, error, model, abs(answer - model) / unit).state == state
+
+
+def test_an_answer_that_is_mostly_correction_is_red() -> None:
+    """In words, with both numbers, and of all steps."""
+    found = answered(boyan(0))
+    row = found.rows[0]
+    assert found.fitted is not None
+    assert row.interval is not None
+    assert row.plain == pytest.approx(found.fitted.mean("start states"))
+    check = regularisation(gather(found.fitted, Answer(row.interval, row.interval.value / 10.0)))
+    assert check.state == "red"
+    assert f"The answer, {row.value:.4g} ± " in check.sentence
+    assert f"debiased from {row.value / 10.0:.4g}, " in check.sentence
+    assert regularisation(gather(found.fitted)).state == "green"
+
+
+def test_what_was_left_out_is_amber_or_red() -> None:
+    fitted = answered(few(0)).fitted
+    assert fitted is not None
+    for out, state in ((LeftOut(), "green"), (LeftOut(1, 10, 0, 50), "amber"), (LeftOut(3, 10, 0, 50), "red")):
+        check = left_out(gather(fitted, Answer(left_out=out)))
+        assert check.state == state
+        assert (f"{out.files} of 10 files" in check.sentence) == bool(out.files)
+    assert LeftOut(1, 10, 5, 50).share == pytest.approx(1.0 - 0.9 * 0.9)

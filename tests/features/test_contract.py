@@ -14,7 +14,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features import FEATURE_MAPS, Concatenate, FeatureMap, StateAction, TileCoder
+from tlstd.features.states import encoded_once
 from tlstd.types import FloatArray, SparseVector, Vector, as_matrix
+from tlstd.validation import SoundRows
 
 EACH = pytest.mark.parametrize(
     ("features", "low", "high"),
@@ -48,6 +50,29 @@ def test_encode_many_is_encode_by_rows(features: FeatureMap, low: FloatArray, hi
         x = features.encode(state)
         assert isinstance(x, SparseVector) == sp.issparse(X)
         assert_allclose(toarray(x), row, rtol=1e-14, atol=1e-15)
+
+
+@EACH
+def test_rows_that_are_not_looked_at_again_are_sound(features: FeatureMap, low: FloatArray, high: FloatArray) -> None:
+    """Of a map that says so; not of a subclass, which may make anything."""
+    rng = np.random.default_rng(2)
+    states = np.concatenate([rng.uniform(low - 1.0, high + 1.0, size=(50, low.size)), [low, high]])
+    states[rng.random(states.shape) < 0.2] = rng.choice([np.inf, -np.inf, 1e300, -1e300, -0.0])
+    says_so = "_makes_sound_rows" in vars(type(features))
+    assert says_so == (type(features).__name__ in ("TileCoder", "AutoTiles"))
+    if says_so:
+        made = encoded_once(features, states)
+        assert isinstance(made, SoundRows)
+        checked: Any = as_matrix(made.matrix)
+        for part in ("data", "indices", "indptr"):
+            array = getattr(made.matrix, part)
+            assert array.flags.carray
+            assert array.dtype == getattr(checked, part).dtype
+            assert_array_equal(array, getattr(checked, part), strict=True)
+            assert np.shares_memory(array, getattr(checked, part))  # it had to change nothing
+        bare = copy.copy(features)
+        bare.__class__ = type("Mine", (type(features),), {})
+        assert not isinstance(encoded_once(bare, states), SoundRows)
 
 
 @EACH

@@ -18,7 +18,7 @@ from tlstd_lab.campaign import engine, registry, summary
 from tlstd_lab.campaign.engine import Campaign
 from tlstd_lab.campaign.row import Row
 from tlstd_lab.campaign.rows import files as file_rows
-from tlstd_lab.campaign.rows import logs, orthogonality, page, terminal, workers, writes
+from tlstd_lab.campaign.rows import kills, logs, orthogonality, page, terminal, workers, writes
 from tlstd_lab.campaign.store import Folder
 from tlstd_lab.executors import InProcess, Outcome
 from typer.testing import CliRunner
@@ -65,6 +65,14 @@ class Hasty(Plain):
             self.state = self.after(self.state._replace(n=self.state.n - 1), t)
 
 
+class Unlocked(Hasty):
+    """Lets others read meanwhile."""
+
+    def after(self, state: State, t: Transition) -> State:
+        time.sleep(1e-4)
+        return super().after(state, t)
+
+
 class Careless(Plain):
     """Removes its old file before it writes the new one, and keeps what it was given."""
 
@@ -109,7 +117,7 @@ def tried(row: Row, subject: str, folder: Path, tries: int, first: int = 0) -> l
         ("exceptions", 12, Forgetful, "n_updates is 0"),
         ("crafted", 40, Forgetful, "IndexError"),
         ("inputs", 25, Hasty, "a refused input changed"),
-        ("reads", 2, Hasty, "is that of no whole update"),
+        ("reads", 2, Unlocked, "is that of no whole update"),
         ("kills", 12, Careless, "FileNotFoundError"),
         ("writes", 12, Careless, "the file is another one"),
         ("full-disk", 2, Reckless, "StateError"),
@@ -222,6 +230,38 @@ def test_workers(monkeypatch: pytest.MonkeyPatch) -> None:
         assert message in children.attempt(workers._Runs(executor, list, 0), 0).words
 
 
+def test_a_worker_is_killed_when_it_is_long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    now: list[float] = [0.0]
+    killed: list[int] = []
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr("os.kill", lambda process, _: killed.append(process))
+    killer = workers.Killer(lambda: [7], chance=0.0)
+    killer.begin("0")
+    for now[0] in (1.0, 5.5, 6.0, 12.0, 18.0, 24.0):
+        killer()
+    assert killed == [7] * workers.KILLS  # at 5.5 and at 12
+    assert killer.counted() == "2 killed, at most 12 s apart"
+    assert killer.counted() == "0 killed, at most 0 s apart"
+
+
+def test_a_model_that_is_saved_otherwise_than_it_was_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found where a file goes no further because its bytes were seen before."""
+    saver, path = kills.Saver(Plain), str(tmp_path / "model")
+    saver.go(saver.begin(path), path)
+    final = Path(path).read_bytes()
+    saver.learn(final)
+    assert len(saver.known) == 7
+    saver.begin(path)
+    assert saver.verify(path, final, short=True) == saver.first
+    assert Path(path).read_bytes() == saver.before  # and no further
+    assert saver.verify(path, final) == saver.first
+    assert Path(path).read_bytes() == final
+    saver.begin(path)
+    monkeypatch.setattr(Plain, "save", lambda self, path: Path(path).write_bytes(b"other"))
+    with pytest.raises(AssertionError, match="it has other bits"):
+        saver.verify(path, final, short=True)
+
+
 def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path) -> None:
     """What a loss of power would need is not tried, but the order of calls is what it has to be."""
     model, calls = Plain(12), writes.Faults()
@@ -299,6 +339,23 @@ def test_what_is_reached_early_leaves_time_to_others(tmp_path: Path, pretended: 
     found = summary.plain(state, 0)["rows"]
     assert (found[0]["reached"], found[0]["target"], found[0]["failures"]) == (100, 100, 1)
     assert Campaign(rows, Folder(tmp_path / "2", 0), 60.0, at_most=3).run().of("kills", "TD").tries == 3
+
+
+def test_what_is_left_goes_to_all_that_need_it(tmp_path: Path, pretended: type[Pretended]) -> None:
+    rows = {"kills": ["TD"], "full-disk": ["TD"], "interrupts": ["TD"]}
+    state = Campaign(rows, Folder(tmp_path, 0), 90.0).run()
+    assert state.of("full-disk", "TD").tries == 100
+    assert state.spent("kills") == pytest.approx(40.0, abs=3.0)
+    assert state.spent("interrupts") == pytest.approx(40.0, abs=3.0)
+    assert [order["limit"] for order in pretended.orders[:3]] == [0, 0, 0]  # compiling
+
+
+def test_one_campaign_at_a_time(tmp_path: Path, pretended: type[Pretended]) -> None:
+    folder = Folder(tmp_path, 0)
+    campaign = Campaign({"kills": ["TD"]}, Folder(tmp_path, 0), 1.0)
+    with folder.locked(), pytest.raises(InvalidParameterError, match=r"another campaign is at work in .* with --out"):
+        campaign.run()
+    assert campaign.run().spent() > 0.0
 
 
 def test_command(tmp_path: Path) -> None:

@@ -66,6 +66,22 @@ def test_redrawn_from_packed_runs(tmp_path: Path) -> None:
     assert one == two
 
 
+def test_a_second_command_adds_to_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an earlier one of the same scale has decided stays, as long as its runs are stored."""
+    results = Results(Store(tmp_path / "runs"), "smoke")
+    assert reproduce.beside(["A.4"], results, tmp_path) == (["A.4"], "")
+    reproduce.write_claims(["A.3"], [], "smoke", tmp_path / "claims.json")
+    lost = "; A.3 of before left the pages, because the runs are not in this store"
+    assert reproduce.beside(["A.4"], results, tmp_path) == (["A.4"], lost)
+    monkeypatch.setattr(Store, "has", lambda self, key: True)
+    assert reproduce.beside(["A.4"], results, tmp_path) == (["A.3", "A.4"], "; the pages also have A.3 of before")
+    assert reproduce.beside(["A.3"], results, tmp_path) == (["A.3"], "")
+    larger = Results(results.store, "quick")
+    assert reproduce.beside(["A.4"], larger, tmp_path) == (["A.4"], "; the pages of scale smoke were replaced")
+    (tmp_path / "claims.json").write_text("[")
+    assert reproduce.beside(["A.4"], results, tmp_path) == (["A.4"], "")
+
+
 @pytest.mark.long
 def test_one_or_two_workers_give_the_same_numbers(tmp_path: Path) -> None:
     one, _ = reproduce.run(["1a"], "smoke", Store(tmp_path / "one"))

@@ -293,10 +293,10 @@ class TestBlocks:
         S, U = random_S(rng, 12, 6, 0.8), orthonormal(rng, 12, 3)
         block = sparse_block(S)
         S /= np.linalg.norm(S, axis=0)
-        assert_allclose(block.gram(12)[0], S.T @ S, rtol=1e-12, atol=1e-14)
+        assert_allclose(block.gram.of(block, 12)[0], S.T @ S, rtol=1e-12, atol=1e-14)
         assert_allclose(block.products("factor", U), S.T @ U, rtol=1e-12, atol=1e-14)
         block.vals[:] = np.nan
-        assert_allclose(block.gram(12)[0], S.T @ S, rtol=1e-12, atol=1e-14)
+        assert_allclose(block.gram.of(block, 12)[0], S.T @ S, rtol=1e-12, atol=1e-14)
         assert_allclose(block.products("factor", U), S.T @ U, rtol=1e-12, atol=1e-14)
 
     def test_values_of_combinations(self) -> None:
@@ -321,7 +321,7 @@ class TestBlocks:
         rng = np.random.default_rng(9)
         block = sparse_block(random_S(rng, 10, 4), rng.standard_normal(10))
         U = orthonormal(rng, 10, 2)
-        block.gram(10)
+        block.gram.of(block, 10)
         block.products("factor", U)
         block = block.emptied()
         S = random_S(rng, 10, 3)

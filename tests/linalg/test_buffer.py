@@ -33,9 +33,11 @@ def steps(n: int, seed: int = 0) -> Transitions:
 
 def fill(buffer: Buffer, seen: SeenFeatures, given: Transitions, z: FloatArray, trace: Any = None) -> None:
     batch = Batch.from_transitions(given)
-    stop = buffer.count + len(batch)
+    first = buffer.count
     buffer.append(batch, batch.trace_discounts * LAMBDA, seen, trace or AccumulatingTrace(), None)
-    buffer.count_to(stop, z, len(seen))
+    if first == 0:
+        buffer.begin(z, len(seen))
+    buffer.count = first + len(batch)
 
 
 def literal(given: Transitions, z: FloatArray, *, replacing: bool = False) -> tuple[FloatArray, FloatArray]:

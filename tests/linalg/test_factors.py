@@ -116,7 +116,7 @@ class TestReplace:
                 L, R = orthonormal(rng, left.size, kept), orthonormal(rng, right.size, kept)
                 new_sigma = np.sort(rng.random(kept))[::-1]
                 expected = (left.expand(L) * new_sigma) @ right.expand(R).T
-                factors, _ = factors.replaced(left, L, new_sigma, right, R)
+                factors, _ = factors.replaced(left, right, L, new_sigma, R)
                 assert factors.U.shape == factors.V.shape == (n, kept)
                 assert factors.orthogonality_error() <= 1e-13
                 assert_allclose(product(factors), expected, atol=1e-13)

@@ -74,7 +74,7 @@ def test_whole_episodes_are_whole() -> None:
     folds = make_folds(discounts, traces, 5)
     assert_array_equal(folds.cut, traces == 0.0)
     assert folds.n_blocks == 0
-    assert str(folds) == "5 folds of 10 episodes"
+    assert str(folds) == "10 episodes in 5 folds"
 
 
 def test_a_continuing_stream_is_dealt_in_blocks_as_long_as_returns() -> None:
@@ -95,7 +95,7 @@ def test_only_what_is_longer_than_a_fold_is_cut() -> None:
     assert folds.n_groups == folds.n_blocks + 4
     assert_array_equal(folds.cut[1000:], traces[1000:] == 0.0)
     assert np.bincount(folds.fold).max() < 1.4 * np.bincount(folds.fold).min()
-    assert str(folds) == f"5 folds of 4 episodes and {folds.n_blocks} blocks of a stream"
+    assert str(folds) == f"4 episodes and {folds.n_blocks} blocks of a stream in 5 folds"
 
 
 def test_weights_are_balanced_instead_of_samples() -> None:

@@ -324,7 +324,7 @@ def test_too_few_forecasts_leave_the_choice_to_the_samples_kept() -> None:
     steps = linear_steps(11, 700, terminate=0.1)
     (choice,) = model_of(steps, max_samples=500).choices  # folded once, nothing predicted yet
     assert choice.decided
-    assert "folds of" in choice.note
+    assert " in 5 folds" in choice.note
     (choice,) = model_of(steps, max_samples=20).choices
     assert "predicted before they came" in choice.note
     (choice,) = model_of(steps[:80], max_samples=20).choices

@@ -13,7 +13,7 @@ from tlstd.errors import StateError
 from tlstd.linalg.batch import Batch
 from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.krylov_stream import KrylovStream
-from tlstd.linalg.projected_stream import ProjectedStream, projected_trace
+from tlstd.linalg.projected_stream import ProjectedStream, SmallSystem, projected_trace
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_store import SampleStore
 from tlstd.linalg.samples import Samples
@@ -60,7 +60,7 @@ def test_between_refreshes_it_is_the_literal_projection(kind: str, beta: float |
             np.testing.assert_allclose(weights, expected, atol=1e-8 * max(1.0, np.abs(expected).max()))
             Q, W = [], []
             for projected in stream._made[1]:
-                wide = np.zeros((30, projected.dimension))
+                wide = np.zeros((30, projected.shape[1]))
                 wide[stream.store.ids] = projected.right
                 Q.append(wide)
                 W.append(np.linalg.qr(A @ wide)[0])
@@ -194,7 +194,7 @@ def test_a_trace_in_coordinates(kind: str) -> None:
         z = steps.rhos[t] * (steps.trace_discounts[t] * LAMBDA * z + x)
     table = rng.standard_normal((store.samples.n, 3))
     np.testing.assert_allclose(projected_trace(store.samples, LAMBDA, table), z[store.ids] @ table, atol=1e-12)
-    store.leave(6)
+    store._samples = store.samples.without(6, LAMBDA)
     np.testing.assert_allclose(projected_trace(store.samples, LAMBDA, table), z[store.ids] @ table, atol=1e-12)
 
 
@@ -208,15 +208,9 @@ def test_a_truncated_svd_can_be_followed() -> None:
     U, _, Vt = np.linalg.svd(operator.toarray())
     U, V, m = U[:, :6], Vt[:6].T, 6
     table, left = np.hstack([U, V]), np.vstack([np.eye(m), np.zeros((m, m))])
-    projected = ProjectedStream(
-        table,
-        left,
-        150.0 * (U.T @ operator.toarray() @ V),
-        150.0 * (U.T @ operator.b()[:, 0]),
-        projected_trace(store.samples, LAMBDA, table),
-        first=m,
-        n_samples=150,
-    )
+    M, c = 150.0 * (U.T @ operator.toarray() @ V), 150.0 * (U.T @ operator.b()[:, 0])
+    system = SmallSystem.begun(M, c, projected_trace(store.samples, LAMBDA, table), 150)
+    projected = ProjectedStream(table, left, system, first=m)
     ids = store.ids.copy()
     store.append(Batch.from_transitions(steps[150:]))
     projected.follow(store.samples, LAMBDA, 0)

@@ -46,11 +46,12 @@ def test_products_are_those_of_the_matrix(kind: str, ratios: bool, beta: float |
         assert np.abs(operator.matvec(V) - A @ V).max() < limit
         assert np.abs(operator.rmatvec(V) - A.T @ V).max() < limit
     v = rng.standard_normal(operator.n)
-    product, values = operator.matvec_and_values(v)
+    values = np.empty((len(steps), 1))
+    product = operator.matvec(v, values=values)
     X = dense_rows(steps.X)
     np.testing.assert_array_equal(product, operator.matvec(v))
-    np.testing.assert_allclose(values, X[:, ids] @ v, atol=1e-13)
-    assert product.shape == values[: operator.n].shape == operator.rmatvec(v).shape == (operator.n,)
+    np.testing.assert_allclose(values[:, 0], X[:, ids] @ v, atol=1e-13)
+    assert product.shape == operator.rmatvec(v).shape == (operator.n,)
 
 
 @pytest.mark.parametrize("kind", ["binary", "valued", "dense"])
@@ -83,7 +84,7 @@ def test_the_trace_of_samples_that_left_stays(kind: str) -> None:
     steps = random_steps(rng, 40, kind=kind, ratios=True, ends=0.02)
     store = stored(steps)
     for _ in range(2):  # at once and one after the other: the trace goes through both
-        store.leave(1)
+        store._samples = store.samples.without(1, LAMBDA)
     assert store.samples.n_left == 14
     operator = SampleOperator(store.samples, lambda_=LAMBDA)
     A, b = literal_system(steps, LAMBDA, first=14)
@@ -101,8 +102,8 @@ def test_forgotten_samples_leave_without_a_difference() -> None:
     store = SampleStore(30, lambda_=LAMBDA, beta=0.1)
     for start in range(0, 900, 130):
         store.append(Batch.from_transitions(steps[start : start + 130]))
-    assert store.window is not None
-    assert store.window <= store.samples.n_kept < 1.5 * store.window < 900
+    assert store.leaving.window is not None
+    assert store.leaving.window <= store.samples.n_kept < 1.5 * store.leaving.window < 900
     operator = SampleOperator(store.samples, lambda_=LAMBDA, beta=0.1)
     A, b = literal_system(steps, LAMBDA, beta=0.1)
     np.testing.assert_allclose(operator.toarray(), A[np.ix_(store.ids, store.ids)], atol=1e-14)
@@ -140,7 +141,7 @@ def test_shift_and_old_part_are_added(beta: float | None, beyond: float) -> None
     """The old part with the weight that its samples have now, in the systems of folds too."""
     rng = np.random.default_rng(7)
     store = stored(random_steps(rng, 30), beta=beta)
-    store.leave(2)
+    store._samples = store.samples.without(2, LAMBDA)
     samples = store.samples
     plain = SampleOperator(samples, lambda_=LAMBDA, beta=beta)
     n, rows = plain.n, plain.n - 3

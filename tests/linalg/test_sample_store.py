@@ -13,8 +13,9 @@ from tlstd.container import Saved, State
 from tlstd.errors import StateError
 from tlstd.kernels import krylov as kernels
 from tlstd.linalg.batch import Batch
+from tlstd.linalg.leaving import CHUNK_SIZE
 from tlstd.linalg.sample_operator import SampleOperator
-from tlstd.linalg.sample_store import CHUNK_SIZE, SampleStore
+from tlstd.linalg.sample_store import SampleStore
 from tlstd.types import Transitions
 
 
@@ -124,7 +125,7 @@ def test_chunks_are_small_where_rows_are_dense_or_forgotten() -> None:
     )
     assert wide.samples.chunk_size == 32
     forgetful = SampleStore(10, lambda_=0.5, beta=0.5)
-    assert forgetful.window == 60
+    assert forgetful.leaving.window == 60
     assert forgetful.samples.chunk_size == 16
 
 

@@ -108,7 +108,7 @@ def test_read_again_as_written(source: str, shape: Callable[[dict[str, Any]], di
     for name in ("observations", "actions", "terminated", "truncated", "final", "episodes", "probabilities", "begins"):
         assert_array_equal(getattr(log, name), getattr(whole, name), err_msg=name)
     assert log.ids == whole.ids
-    assert len(log.notes) == 1
+    assert [note for note in log.notes[1:] if not note.endswith("go on in the next one: joined.")] == []
     for rows in (1, 7, 40, 10_000):
         pieces = list(read_chunks(made, rows=rows))
         assert_same(concatenated(pieces), whole.transitions(None, GAMMA))

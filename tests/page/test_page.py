@@ -16,7 +16,7 @@ from tests.evaluation.trust_logs import few, garnet_off, stream, walk
 from tests.page.conftest import NASTY
 from tlstd.errors import StateError
 from tlstd.evaluation import Evaluation, evaluate
-from tlstd.page import render, write_page
+from tlstd.page import parts, render, write_page
 from tlstd.page.numbers import Scale, number
 
 VOID = {"meta", "link", "path", "rect", "circle", "line"}
@@ -131,6 +131,39 @@ def test_pages_of_other_logs(make: object) -> None:
     assert Reading(page).open == []
     assert "{{" not in page
     assert "nan" not in re.sub(r"<style>.*?</style>", "", page, flags=re.S)
+
+
+def test_figures_say_that_they_show_the_model_before_debiasing(evaluation: Evaluation) -> None:
+    """In every caption, and by how much it differs; not where nobody would see it."""
+    row = evaluation.rows[0]
+    assert row.interval is not None
+    names = ("episodes", "maps")
+
+    def shown(plain: float, name: str) -> tuple[str, int]:
+        made = replace(evaluation, rows=(replace(row, plain=plain), *evaluation.rows[1:]))
+        vars(made)["trust"], vars(made)["views"] = evaluation.trust, evaluation.views  # as they were
+        section = getattr(parts, name)(made, parts.Numbering())
+        text = "".join(section.content)
+        return text, text.count("<figcaption>")
+
+    for name in names:
+        text, figures = shown(row.value - 8.0 * row.interval.half_width, name)
+        off = number(8.0 * row.interval.half_width, 2)
+        assert text.count(f"Uncorrected model, on average {off} below the answer.") == figures == 3
+        assert f"where the answer is {number(row.value)}" in text
+        assert "Uncorrected" not in shown(row.value, name)[0]
+
+
+def test_what_was_asked_and_read_as_what(evaluation: Evaluation) -> None:
+    assert evaluation.fitted is not None
+    log = replace(evaluation.fitted.log, roles={"observation": ("a", "b"), "reward": (NASTY,)})
+    made = replace(evaluation, fitted=replace(evaluation.fitted, log=log), policy_name=NASTY, cost=True)
+    section = parts.assumed(made, parts.Numbering())
+    assert section is not None
+    text = Reading("".join(section.content)).text
+    for name, value in (("Policy", NASTY), ("Read as reward", NASTY), ("Read as end", "no column")):
+        assert text[text.index(name) + 1] == value
+    assert "costs: smaller is better" in text
 
 
 def test_a_file_is_replaced_whole(evaluation: Evaluation, tmp_path: Path) -> None:

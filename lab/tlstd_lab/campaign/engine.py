@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from tlstd_lab.campaign.processes import Process
 from tlstd_lab.campaign.store import Done, Folder, add, read_failure
 
 PASSES = 8
+FIRST = 0.1
+"""Of the time, for the first pass, after which it is known what each row still needs."""
 LEAST = 2.0
 """Seconds of a share that is worth another pass."""
 
@@ -55,6 +59,11 @@ class State:
     def units(self) -> list[tuple[str, str]]:
         """Rows and subjects."""
         return [(name, subject) for name, subjects in self.rows.items() for subject in subjects]
+
+    def need(self, name: str, subject: str) -> float:
+        """Seconds to the target at the rate so far."""
+        done = self.of(name, subject)
+        return (self.limits[name] - done.tries) * done.seconds / done.tries if done.tries else float("inf")
 
     def open(self, name: str) -> list[str]:
         """Subjects of a row of which the target is not reached."""
@@ -106,13 +115,16 @@ class Campaign:
         self._lock = threading.Lock()
         self._own = threading.local()
         self._processes: list[Process] = []
+        self._limit = 0.0  # seconds spent when a pass is to end
         self._ends: dict[str, float] = {}  # seconds of rows that are being tried, when they are to end
         self._stopped = False
 
     def run(self) -> State:
         """Make tries until the targets are reached or the time is over."""
-        with ThreadPoolExecutor(self._jobs, thread_name_prefix="campaign") as pool:
+        with self._folder.locked(), ThreadPoolExecutor(self._jobs, thread_name_prefix="campaign") as pool:
             try:
+                if self.state.seconds - self.state.spent() > 0.5:
+                    self._each(pool, [partial(self._prepare, name) for name in self._open()])
                 for number in range(PASSES):
                     if not self._run_once(pool, first=number == 0):
                         break
@@ -122,28 +134,55 @@ class Campaign:
                     process.kill()
         return self.state
 
+    def _open(self) -> list[str]:
+        return [name for name in self.state.rows if self.state.open(name)]
+
+    @staticmethod
+    def _each(pool: ThreadPoolExecutor, tasks: Sequence[Callable[[], None]]) -> None:
+        for task in as_completed([pool.submit(task) for task in tasks]):
+            task.result()
+
+    def _prepare(self, name: str) -> None:
+        """Compile what a row needs, or load it, before the time counts. (What goes wrong is found by its tries.)"""
+        row = registry.row(name)
+        if row.fresh or row.alone:
+            return
+        for subject in self.state.open(name):
+            if self._stopped:
+                return
+            self._say(f"compiling, which is not counted, for {name}: {subject}")
+            first = self.state.of(name, subject).tries
+            order = self._order(name, subject, 0.0) | {"limit": first}
+            deque(self._process(self._checked and row.checked, new=False).batches(order), maxlen=0)
+
+    def _say(self, now: str) -> None:
+        with self._lock:
+            self.state.now = now
+            self._progress(self.state)
+
     def _run_once(self, pool: ThreadPoolExecutor, *, first: bool) -> bool:
-        """Give every open row its share of the time that is left; whether there was something to do."""
-        state = self.state
-        names = [name for name in state.rows if state.open(name)]
+        """Give every open row its share of the time that is left; whether there was something to do.
+
+        Those that need least come first: what they leave goes to all the others.
+        """
+        state, names = self.state, self._open()
         left = state.seconds - state.spent()
         if not names or left < 0.5 or (not first and left / len(names) < LEAST):
             return False
-        names = sorted(names, key=state.spent)
-        tasks = [pool.submit(self._run_row, name, names[k:], first) for k, name in enumerate(names)]
-        for task in as_completed(tasks):
-            task.result()
+        self._limit = state.spent() + (FIRST if first else 1.0) * left
+        names.sort(key=lambda name: (sum(state.need(name, subject) for subject in state.open(name)), state.spent(name)))
+        self._each(pool, [partial(self._run_row, name, names[k:]) for k, name in enumerate(names)])
         return True
 
-    def _run_row(self, name: str, rest: Sequence[str], first: bool) -> None:
+    def _run_row(self, name: str, rest: Sequence[str]) -> None:
         """Try the open subjects of one row, each for its part of the row's share."""
         state = self.state
         with self._lock:
             reserved = sum(max(0.0, end - state.spent(other)) for other, end in self._ends.items())
-            left = state.seconds - state.spent() - reserved
-            fair = (left + sum(map(state.spent, rest))) / len(rest) - state.spent(name)
-            end = self._ends[name] = state.spent(name) + (fair if first else left / len(rest))
-        subjects = sorted(state.open(name), key=lambda subject: state.of(name, subject).seconds)
+            left = self._limit - state.spent() - reserved
+            level = (left + sum(map(state.spent, rest))) / len(rest)
+            self._ends[name] = end = min(level, state.spent(name) + left)
+        subjects = sorted(state.open(name), key=lambda subject: state.need(name, subject))
         for k, subject in enumerate(subjects):
             share = (end - state.spent(name)) / (len(subjects) - k)
             if self._stopped:
@@ -152,20 +191,22 @@ class Campaign:
                 self._run_unit(name, subject, max(share, 0.1))
         del self._ends[name]
 
-    def _run_unit(self, name: str, subject: str, seconds: float) -> None:
-        state, row = self.state, registry.row(name)
-        done = state.of(name, subject)
-        order = {
+    def _order(self, name: str, subject: str, seconds: float) -> dict[str, Any]:
+        return {
             "row": name,
             "subject": subject,
             "seed": self._folder.seed,
             "folder": str(self._folder.work(name, subject)),
-            "first": done.tries,
-            "limit": state.limits[name],
+            "first": self.state.of(name, subject).tries,
+            "limit": self.state.limits[name],
             "seconds": seconds,
         }
+
+    def _run_unit(self, name: str, subject: str, seconds: float) -> None:
+        state, row = self.state, registry.row(name)
+        done = state.of(name, subject)
         process = self._process(self._checked and row.checked, row.fresh or row.alone)
-        for batch in process.batches(order):
+        for batch in process.batches(self._order(name, subject, seconds)):
             with self._lock:
                 if self._stopped:
                     return

@@ -9,7 +9,10 @@ import base64
 import hashlib
 import json
 import re
+import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from tlstd.errors import InvalidParameterError
 
 PROGRESS = "progress.jsonl"
 FAILURES = "failures"
+LOCK = "lock"
 
 
 @dataclass
@@ -72,6 +76,21 @@ class Folder:
             raise InvalidParameterError(
                 f"cannot write to {path} ({error.strerror}): choose another folder with --out"
             ) from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Have the folder for oneself; raises InvalidParameterError where another process has it."""
+        with (self.path / LOCK).open("w") as file:
+            if sys.platform != "win32":
+                import fcntl
+
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise InvalidParameterError(
+                        f"another campaign is at work in {self.path}: wait for it, or choose another folder with --out"
+                    ) from None
+            yield
 
     def done(self) -> tuple[dict[tuple[str, str], Done], int]:
         """What this code has done with this seed, by row and subject; and how many lines there are of others."""

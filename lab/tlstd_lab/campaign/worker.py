@@ -22,7 +22,7 @@ from tlstd.checks import children
 from tlstd_lab.campaign import registry
 from tlstd_lab.campaign.row import Row
 
-BATCH = 2.0
+BATCH = 5.0
 """Seconds that a batch is to take: what is lost when it is cut off."""
 
 MAX_FAILURES = 10

@@ -94,9 +94,10 @@ def command(
             typer.echo(str(report), err=True)
             raise typer.Exit(report.exit_code)
         experiment.draw(names, results, out)
-        judged = experiment.judge(names, results)
-        experiment.write_claims(judged, size, out / "claims.json")
-        (out / "figures.md").write_text(experiment.captions(names, size), encoding="utf-8")
+        shown, said = experiment.beside(names, results, out)
+        judged = experiment.judge(shown, results)
+        experiment.write_claims(shown, judged, size, out / experiment.CLAIMS)
+        (out / "figures.md").write_text(experiment.captions(shown, size), encoding="utf-8")
         (out / "claims.md").write_text(experiment.claims_page(judged, size), encoding="utf-8")
         if pack is not None:
             experiment.pack(names, results, pack)
@@ -111,4 +112,6 @@ def command(
     console.print(experiment.counts(judged))
     console.print(
         f"written: {len(names)} figures (PNG and PDF), their captions (figures.md), claims.json and claims.md in {out}"
+        f"{said}",
+        soft_wrap=True,
     )

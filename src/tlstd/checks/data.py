@@ -6,11 +6,12 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from tlstd.errors import TlstdError
 from tlstd.state import load
@@ -28,20 +29,26 @@ N_ACTIVE = 3
 
 def stream(n_steps: int, *, seed: int = 0, n_targets: int = 1, n_features: int = N_FEATURES) -> Transitions:
     """Tile-like features (three active) with terminations, truncations and rewards that depend on them."""
+    X, rewards, terminated, truncated = _drawn(n_steps, seed, n_targets, n_features)
+    return Transitions.from_arrays(
+        X[:-1].copy(),
+        rewards[:, 0].copy() if n_targets == 1 else rewards.copy(),
+        X[1:].copy(),
+        terminated=terminated,
+        truncated=truncated,
+        gamma=0.9,
+    )
+
+
+@lru_cache(64)  # every check has a copy of its own: an estimator may spoil it
+def _drawn(n_steps: int, seed: int, n_targets: int, n_features: int) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(seed)
     X = np.zeros((n_steps + 1, n_features))
     for row in X:
         row[rng.choice(n_features, N_ACTIVE, replace=False)] = rng.uniform(0.5, 1.5, N_ACTIVE)
     W = rng.standard_normal((n_features, n_targets))
     rewards = X[:-1] @ W + 0.1 * rng.standard_normal((n_steps, n_targets))
-    return Transitions.from_arrays(
-        X[:-1].copy(),
-        rewards[:, 0].copy() if n_targets == 1 else rewards,
-        X[1:].copy(),
-        terminated=rng.random(n_steps) < 0.1,
-        truncated=rng.random(n_steps) < 0.1,
-        gamma=0.9,
-    )
+    return X, rewards, rng.random(n_steps) < 0.1, rng.random(n_steps) < 0.1
 
 
 def as_sparse(steps: Transitions) -> Transitions:

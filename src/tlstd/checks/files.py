@@ -13,6 +13,7 @@ import os
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -306,6 +307,7 @@ def _actions(model: Any) -> list[Callable[[Any], object]]:
     return actions
 
 
+@lru_cache(8)
 def _steps(n_features: int, n_targets: int, *, n_rows: int = 61, n_active: int = 3, n_used: int = 12) -> Transitions:
     """Transitions between rows with some of the first features active, or of as many as there are."""
     rng, n = np.random.default_rng(5), n_rows - 1

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -57,6 +57,9 @@ N_SPARSE = 40
 N_READERS = 4
 READS = 20
 """Reads of each reader in one try."""
+
+Read: TypeAlias = tuple[str, Any, FloatArray]
+"""How a model was read, of which rows of X, and their values."""
 
 _START = 15
 _END = 60
@@ -200,15 +203,20 @@ class _Injector:
         self.n_lines = 0
         self.where = ""
 
-    def __call__(self, frame: FrameType, event: str, arg: object) -> _Injector | None:
-        if not _is_traced(frame.f_code, self.files):
-            return None
-        if event == "line" and not _leaves_with(frame):
-            self.n_lines += 1
-            if self.n_lines == self.at and self.error is not None:
-                self.where = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
-                raise self.error
-        return self
+    def __call__(self, frame: FrameType, event: str, arg: object) -> Callable[..., Any] | None:
+        """Called where a function begins; what it returns is called at each of its lines."""
+        return self._lines_of(_exits(frame.f_code)) if _is_traced(frame.f_code, self.files) else None
+
+    def _lines_of(self, exits: frozenset[int]) -> Callable[..., Any]:
+        def at_line(frame: FrameType, event: str, arg: object) -> Callable[..., Any]:
+            if event == "line" and frame.f_lasti not in exits:
+                self.n_lines += 1
+                if self.n_lines == self.at and self.error is not None:
+                    self.where = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+                    raise self.error
+            return at_line
+
+        return at_line
 
     def run(self, function: Callable[[], None]) -> bool:
         """Call with tracing; returns whether the exception came out."""
@@ -239,16 +247,12 @@ def _is_traced(code: CodeType, files: frozenset[str]) -> bool:
     return inside or code.co_filename in files
 
 
-def _leaves_with(frame: FrameType) -> bool:
-    """Whether a ``with`` block is about to call ``__exit__``, or a ``try`` begins, which ``with`` does not cover.
+@cache
+def _exits(code: CodeType) -> frozenset[int]:
+    """Where a ``with`` block is about to call ``__exit__``, or a ``try`` begins, which ``with`` does not cover.
 
     No signal can come there, nor can memory run out.
     """
-    return frame.f_lasti in _exits(frame.f_code)
-
-
-@cache
-def _exits(code: CodeType) -> frozenset[int]:
     every = list(dis.get_instructions(code))
     instructions = [i for i in every if i.opname not in ("CACHE", "NOP")]
     nones = [i.opname == "LOAD_CONST" and i.argval is None for i in instructions]
@@ -338,9 +342,12 @@ def check_interrupts_leave_a_prefix(factory: Factory) -> None:
 
 
 def read_task(
-    factory: Factory, *, writer: bool, seed: int = 0, readers: int = N_READERS, reads: int = READS
+    factory: Factory, *, writer: bool, seed: int = 0, readers: int = N_READERS, reads: int = READS, often: int = 1
 ) -> children.Task:
-    """Let some threads read one model ``reads`` times each, while another one learns if there is a writer."""
+    """Let some threads read one model ``reads`` times each, while another one learns if there is a writer.
+
+    Ten reads of 18 are predictions for a vector, or ``often`` times as many to each of the others.
+    """
     run = Run(factory, n_features=N_SPARSE)
     calls: list[tuple[int, Callable[[Any], object]]] = [(_END, lambda model: None)]
     if writer:
@@ -349,10 +356,13 @@ def read_task(
         calls = [(n, _learner(part)) for n, part in zip(ends, parts, strict=True)]
     begin = _START if writer else _END
     states = np.array([run.X @ run.weights(n) for n in ([begin] + [n for n, _ in calls])])
+    model = run.fresh(_START)
+    for how in {*_PREDICTIONS, *_OTHERS}:  # compiled
+        _read(run, model, how, 0)
 
     def task(i: int) -> str:
         model = run.fresh(begin)
-        seen = _read_together(run, model, [call for _, call in calls], f"{seed} {i}", readers, reads)
+        seen = _read_together(run, model, [call for _, call in calls], f"{seed} {i}", readers, reads, often)
         for values in seen:
             _explain_reads(values, states)
         run.verify_at(model, calls[-1][0], "read by several threads, it")
@@ -405,15 +415,17 @@ def _learner(part: Transitions) -> Callable[[Any], object]:
 
 
 def _read_together(
-    run: Run, model: Any, calls: list[Callable[[Any], object]], seed: str, readers: int, reads: int
-) -> list[list[tuple[str, Any, FloatArray]]]:
-    """What every reader has seen, in order: how it read, of which rows of X, and their values.
+    run: Run, model: Any, calls: list[Callable[[Any], object]], seed: str, readers: int, reads: int, often: int
+) -> list[list[Read]]:
+    """What every reader has seen, in order.
 
     Calls are spread over the reads and reads over the calls: on a busy machine one side would be done before the other.
+    A call begins when half of the reads before the next one are done, so that readers are at work.
     """
-    seen: list[list[tuple[str, Any, FloatArray]]] = [[] for _ in range(readers)]
+    seen: list[list[Read]] = [[] for _ in range(readers)]
+    ways = _PREDICTIONS * often + _OTHERS
     errors: list[BaseException] = []
-    begun = 0
+    begun = [threading.Event() for _ in calls]
     start = threading.Barrier(readers + 1)
 
     def read(number: int) -> None:
@@ -421,23 +433,27 @@ def _read_together(
         start.wait()
         try:
             for k in range(reads):
-                while begun * reads <= k * len(calls) and not errors:
-                    time.sleep(1e-5)
-                seen[number].append(_read(run, model, choices))
+                if k * len(calls) >= reads:
+                    begun[k * len(calls) // reads - 1].wait()
+                saves = run.saved is not None and choices.random() < 0.02 / often
+                how = "save" if saves else choices.choice(ways)
+                seen[number].append(_read(run, model, how, choices.randrange(_END)))
         except BaseException as error:
             errors.append(error)
 
     def write() -> None:
-        nonlocal begun
         start.wait()
         try:
             for k, call in enumerate(calls):
-                while sum(map(len, seen)) * len(calls) < k * readers * reads and not errors:
+                while sum(map(len, seen)) * len(calls) < (k + 0.5) * readers * reads and not errors:
                     time.sleep(1e-5)
-                begun += 1
+                begun[k].set()
                 call(model)
         except BaseException as error:
             errors.append(error)
+        finally:
+            for event in begun:
+                event.set()
 
     with _frequent_switches():
         _join([threading.Thread(target=write), *(threading.Thread(target=read, args=(k,)) for k in range(readers))])
@@ -446,13 +462,7 @@ def _read_together(
     return seen
 
 
-def _read(run: Run, model: Any, choices: random.Random) -> tuple[str, Any, FloatArray]:
-    row = choices.randrange(_END)
-    how = choices.choice(
-        ["vector"] * 6 + ["sparse vector"] * 4 + ["matrix", "csr", "weights", "sparse_weights", "repr", *_COPIES]
-    )
-    if choices.random() < 0.02 and run.saved is not None:
-        how = "save"
+def _read(run: Run, model: Any, how: str, row: int) -> Read:
     everything = slice(None)
     if how == "vector":
         return how, [row], np.array([model.predict(run.X[row])])
@@ -473,15 +483,27 @@ def _read(run: Run, model: Any, choices: random.Random) -> tuple[str, Any, Float
     return how, everything, run.X @ twin.weights
 
 
-def _explain_reads(reads: list[tuple[str, Any, FloatArray]], states: FloatArray) -> None:
+_PREDICTIONS = ["vector"] * 6 + ["sparse vector"] * 4
+_OTHERS = ["matrix", "csr", "weights", "sparse_weights", "repr", *_COPIES]
+
+
+def _explain_reads(reads: list[Read], states: FloatArray) -> None:
     """Raise unless every read is of one of the states, and of none that comes before what was read earlier."""
-    at = 0
-    for how, rows, values in reads:
-        errors = np.abs(states[:, rows] - values).max(axis=1, initial=0.0)
-        fits = errors <= TOLERANCE * np.abs(states).max(axis=1)
-        assert fits.any(), f"a read ({how}) beside other threads is that of no whole update: off by {errors.min():.1e}"
-        assert fits[at:].any(), f"a read ({how}) beside other threads is that of an older model than one before it"
-        at += int(np.argmax(fits[at:]))
+    allowed = TOLERANCE * np.abs(states).max(axis=1)
+    errors = np.zeros((len(states), len(reads)))
+    one = [k for k, (_, rows, _) in enumerate(reads) if isinstance(rows, list) and rows]
+    errors[:, one] = np.abs(states[:, [reads[k][1][0] for k in one]] - [float(reads[k][2][0]) for k in one])
+    for k in set(range(len(reads))) - set(one):
+        _, rows, values = reads[k]
+        errors[:, k] = np.abs(states[:, rows] - values).max(axis=1, initial=0.0)
+    fits = errors <= allowed[:, None]
+    at = k = 0
+    while (misfits := np.flatnonzero(~fits[at, k:])).size:
+        k += int(misfits[0])
+        what = f"a read ({reads[k][0]}) beside other threads is that of"
+        assert fits[:, k].any(), f"{what} no whole update: off by {errors[:, k].min():.1e}"
+        assert fits[at:, k].any(), f"{what} an older model than one before it"
+        at += int(np.argmax(fits[at:, k]))
 
 
 def _blas_threads() -> list[int]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,7 +16,11 @@ import typer
 
 from tlstd.container import printable
 from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.logs.words import count_of
 from tlstd.types import FloatArray
+
+LINE_EVERY = 10.0
+"""Seconds between lines about what is being done, where there is no terminal."""
 
 
 def fail(error: Exception) -> NoReturn:
@@ -98,12 +104,50 @@ def _columns_of(name: str) -> FloatArray:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, float], None]]:
-    """A bar on standard error, which is gone at the end; none where that is no terminal."""
+    """A bar on standard error, which is gone at the end; where that is no terminal, a line now and then."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    if not console.is_terminal:
+        yield _lines()
+        return
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=1.0)
         yield lambda text, share: bar.update(task, description=text, completed=share)
+
+
+def _lines() -> Callable[[str, float], None]:
+    """Say what is being done on a line of its own, at most every ``LINE_EVERY`` seconds; nothing if all is quick."""
+    began = last = time.monotonic()
+
+    def show(text: str, share: float) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= LINE_EVERY:
+            last = now
+            typer.echo(printable(f"{now - began:.0f} s, {share:.0%}: {text}"), err=True)
+
+    return show
+
+
+@contextmanager
+def kept_rounds(folder: Path | None) -> Iterator[None]:
+    """Say how many rounds a folder keeps from before, and, if there is a stop, how many it keeps then."""
+    if folder is None:
+        yield
+        return
+    from tlstd.cluster.checkpoint import n_kept
+
+    if n := n_kept(folder):
+        typer.echo(printable(f"{folder} keeps {count_of(n, 'round')} of before."), err=True)
+    try:
+        yield
+    except KeyboardInterrupt:
+        n = n_kept(folder)
+        said = (
+            f"{folder} keeps {count_of(n, 'round')}; the same command goes on from there" if n else "no round was done"
+        )
+        typer.echo(printable(f"stopped: {said}"), err=True)
+        raise

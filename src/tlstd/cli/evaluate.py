@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -24,134 +25,174 @@ EXAMPLES = (
 Report = Callable[[str, float], None]
 
 
+# what can be asked, in the order in which --help has it
+
+Logs = Annotated[
+    list[str], typer.Argument(metavar="LOG...", help="Files, folders or patterns: Parquet, CSV, Arrow, npz.")
+]
+Gamma = Annotated[float, typer.Option(min=0.0, max=1.0, metavar="NUMBER", help="Discount.")]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:FUNCTION or column:NAME",
+        help="The policy asked for, a function from observations to probabilities (or actions), or a column with "
+        "its probabilities of the logged actions (column:NAME,NAME,...: of all actions); the one that acted, if "
+        "left out. The module is imported from the current folder or from where Python finds it.",
+    ),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:FUNCTION, column:NAME or logged",
+        help="Another policy, to say how much more the one asked for is worth; logged: the one that acted.",
+    ),
+]
+Cost = Annotated[
+    bool, typer.Option("--cost", help="The rewards are costs: smaller is better. Numbers stay as they are.")
+]
+Map = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="WHAT=COLUMN",
+        help="Name of a column, e.g. reward=r or observation=x,y, or none: probability=; repeat.",
+    ),
+]
+Preset = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Names of columns of: minari, lerobot, rllib, d4rl, flat.")
+]
+TimeLimit = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="STEPS", help="Where done is the only flag: steps after which it is a time limit."),
+]
+Ends = Annotated[
+    str | None,
+    typer.Option(metavar="HOW", help="Where there are no flags: how episodes end, terminated or truncated."),
+]
+DropNan = Annotated[
+    bool, typer.Option("--drop-nan", help="Drop episodes in which numbers are missing; else they are an error.")
+]
+Start = Annotated[
+    str | None, typer.Option(metavar="STATE", help="first, all, or numbers of a state: 0.1,0.2; several with ;")
+]
+Features = Annotated[str, typer.Option(metavar="NAME", help="auto, or columns: as they are.")]
+Estimate = Annotated[
+    bool, typer.Option("--estimate", help="Estimate probabilities of the actions where the log has none.")
+]
+All = Annotated[bool, typer.Option("--all", help="Leave no estimator out that takes long.")]
+Level = Annotated[float, typer.Option(metavar="SHARE", help="Of logs whose interval covers the true value.")]
+Workers = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Let N processes of this machine read and keep the files.")
+]
+Cluster = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Let the workers of a Dask scheduler do it: tcp://host:8786.")
+]
+OnError = Annotated[
+    str, typer.Option(metavar="WHAT", help="With workers: stop at a file that cannot be used, or skip it.")
+]
+Checkpoint = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="With workers: keep rounds there, to go on after a stop.")
+]
+Spill = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="With workers: keep samples in files there, on their disks, not in memory."),
+]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Say what many files will take, from one of them, and stop.")]
+Storage = Annotated[
+    list[str] | None,
+    typer.Option("--storage-option", metavar="NAME=VALUE", help="For addresses (s3://...): an option of polars."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Out = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Where to save the values for tlstd predict and tlstd inspect; if the name ends with .html, the page "
+        "with the answer and why to trust it. Repeat for both.",
+    ),
+]
+
+
 def command(
-    logs: Annotated[
-        list[str], typer.Argument(metavar="LOG...", help="Files, folders or patterns: Parquet, CSV, Arrow, npz.")
-    ],
-    gamma: Annotated[float, typer.Option(min=0.0, max=1.0, metavar="NUMBER", help="Discount.")],
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODULE:FUNCTION or column:NAME",
-            help="The policy asked for, a function from observations to probabilities (or actions), or a column with "
-            "its probabilities of the logged actions (column:NAME,NAME,...: of all actions); the one that acted, if "
-            "left out. The module is imported from the current folder or from where Python finds it.",
-        ),
-    ] = None,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODULE:FUNCTION, column:NAME or logged",
-            help="Another policy, to say how much more the one asked for is worth; logged: the one that acted.",
-        ),
-    ] = None,
-    map_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map",
-            metavar="WHAT=COLUMN",
-            help="Name of a column, e.g. reward=r or observation=x,y, or none: probability=; repeat.",
-        ),
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Names of columns of: minari, lerobot, rllib, d4rl, flat.")
-    ] = None,
-    time_limit: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="STEPS", help="Where done is the only flag: steps after which it is a time limit."),
-    ] = None,
-    ends: Annotated[
-        str | None,
-        typer.Option(metavar="HOW", help="Where there are no flags: how episodes end, terminated or truncated."),
-    ] = None,
-    drop_nan: Annotated[
-        bool, typer.Option("--drop-nan", help="Drop episodes in which numbers are missing; else they are an error.")
-    ] = False,
-    start: Annotated[
-        str | None, typer.Option(metavar="STATE", help="first, all, or numbers of a state: 0.1,0.2; several with ;")
-    ] = None,
-    features: Annotated[str, typer.Option(metavar="NAME", help="auto, or columns: as they are.")] = "auto",
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Estimate probabilities of the actions where the log has none.")
-    ] = False,
-    all_: Annotated[bool, typer.Option("--all", help="Leave no estimator out that takes long.")] = False,
-    level: Annotated[float, typer.Option(metavar="SHARE", help="Of logs whose interval covers the true value.")] = 0.95,
-    workers: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Let N processes of this machine read and keep the files.")
-    ] = 0,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Let the workers of a Dask scheduler do it: tcp://host:8786.")
-    ] = None,
-    on_error: Annotated[
-        str, typer.Option(metavar="WHAT", help="With workers: stop at a file that cannot be used, or skip it.")
-    ] = "stop",
-    checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="With workers: keep rounds there, to go on after a stop.")
-    ] = None,
-    spill: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="With workers: keep samples in files there, on their disks, not in memory."
-        ),
-    ] = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Say what many files will take, from one of them, and stop.")
-    ] = False,
-    storage: Annotated[
-        list[str] | None,
-        typer.Option("--storage-option", metavar="NAME=VALUE", help="For addresses (s3://...): an option of polars."),
-    ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
-    out: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where to save the values for tlstd predict and tlstd inspect; if the name ends with .html, the page "
-            "with the answer and why to trust it. Repeat for both.",
-        ),
-    ] = None,
+    logs: Logs,
+    gamma: Gamma,
+    policy: Policy = None,
+    against: Against = None,
+    cost: Cost = False,
+    map_: Map = None,
+    preset: Preset = None,
+    time_limit: TimeLimit = None,
+    ends: Ends = None,
+    drop_nan: DropNan = False,
+    start: Start = None,
+    features: Features = "auto",
+    estimate: Estimate = False,
+    all_: All = False,
+    level: Level = 0.95,
+    workers: Workers = 0,
+    cluster: Cluster = None,
+    on_error: OnError = "stop",
+    checkpoint: Checkpoint = None,
+    spill: Spill = None,
+    plan: PlanOnly = False,
+    storage: Storage = None,
+    json_: Json = False,
+    out: Out = None,
 ) -> None:
     """Evaluate a policy from a log of steps: the value of its start states, by several estimators side by side."""
-    from tlstd.cli.asking import fail, progress
-    from tlstd.container import check_writable, printable
+    from tlstd.cli.asking import fail, kept_rounds, progress
+    from tlstd.container import check_writable
     from tlstd.errors import TlstdError
-    from tlstd.page import write_page
     from tlstd.parameters import choice
 
     try:
         for path in out or []:
             check_writable(path)  # before minutes of work, not after
         choice("--on-error", on_error, ("stop", "skip"))
+        if not workers and cluster is None:
+            _refuse_without_workers(
+                {"--on-error skip": on_error == "skip", "--checkpoint": checkpoint, "--spill": spill}
+            )
         named = _columns(map_ or [])
         asked = _asked("--policy", policy, named)
         other = None if against is None else _asked("--against", against, named)
-        log_options: dict[str, Any] = {"on_nan": "drop" if drop_nan else "refuse"}
-        log_options |= {"time_limit": time_limit, "ends": ends}
-        source = _Source(logs, asked.columns, preset, log_options, _options(storage or []))
+        reading = {"on_nan": "drop" if drop_nan else "refuse", "time_limit": time_limit, "ends": ends}
+        source = _Source(logs, asked.columns, preset, reading, _options(storage or []))
         question: dict[str, Any] = {"gamma": gamma, "features": features}
         if plan:
-            planned = _plan(source, _n_workers(workers, cluster), question)
-            typer.echo(planned.to_json() if json_ else "\n".join(map(printable, str(planned).splitlines())))
+            typer.echo(_shown(_plan(source, _n_workers(workers, cluster), question), json_))
             return
-        question |= {"policy": asked.policy, "start": start, "level": level}
-        with progress() as report:
+        question |= {"policy": asked.policy, "start": start, "level": level, "cost": cost}
+        with progress() as report, kept_rounds(checkpoint):
             if workers or cluster is not None:
                 _refuse(against)
-                how = {"on_error": on_error, "checkpoint": checkpoint, "spill": spill}
-                found = _on_workers(source, workers, cluster, question | how, report)
+                question |= {"on_error": on_error, "checkpoint": checkpoint, "spill": spill}
+                found = asked.named(_on_workers(source, workers, cluster, question, report))
             else:
                 question |= {"probabilities": "estimate" if estimate else "logged", "all": all_}
-                found = _here(source, other, question, report)
+                found = _here(source, asked, other, question, report)
             report("how far to trust it", 0.95)
-            shown = found.to_json() if json_ else "\n".join(printable(line) for line in str(found).splitlines())
-        for path in out or []:
-            if path.suffix.lower() in (".html", ".htm"):
-                write_page(found, path)
-            else:
-                found.save(path)
+            shown = _shown(found, json_)
+        _save(found, out or [])
     except (TlstdError, OSError) as error:
         fail(error)
     typer.echo(shown)
+
+
+def _shown(found: Evaluation | Plan, as_json: bool) -> str:
+    from tlstd.container import printable
+
+    return found.to_json() if as_json else "\n".join(map(printable, str(found).splitlines()))
+
+
+def _save(found: Evaluation, paths: list[Path]) -> None:
+    from tlstd.page import write_page
+
+    for path in paths:
+        if path.suffix.lower() in (".html", ".htm"):
+            write_page(found, path)
+        else:
+            found.save(path)
 
 
 class _Source(NamedTuple):
@@ -170,6 +211,10 @@ class _Asked(NamedTuple):
     name: str
     columns: dict[str, Any] | None
     policy: Any
+
+    def named(self, evaluation: Evaluation) -> Evaluation:
+        """An answer about it, with the name of a function as it was given."""
+        return replace(evaluation, policy_name=self.name) if callable(self.policy) else evaluation
 
 
 def _asked(option: str, name: str | None, columns: dict[str, Any]) -> _Asked:
@@ -196,20 +241,29 @@ def _read(source: _Source, report: Report) -> Log:
     )
 
 
-def _here(source: _Source, other: _Asked | None, question: dict[str, Any], report: Report) -> Evaluation:
+def _here(source: _Source, asked: _Asked, other: _Asked | None, question: dict[str, Any], report: Report) -> Evaluation:
     """Evaluate in this process; another policy too, if there is one."""
     from tlstd.evaluation import evaluate
 
     log = _read(source, report)
     question |= {"start": _start(question["start"], log.discrete)}
-    found = evaluate(log, report=lambda text, share: report(text, 0.1 + 0.8 * share), **question)
+    found = asked.named(evaluate(log, report=lambda text, share: report(text, 0.1 + 0.8 * share), **question))
     if other is None:
         return found
     if other.columns != source.columns:
         log = _read(source._replace(columns=other.columns), report)
     question |= {"policy": other.policy}
     beside = evaluate(log, report=lambda text, share: report(f"{other.name}: {text}", 0.9), **question)
-    return found.compared(beside, other.name, level=question["level"])
+    return found.compared(other.named(beside), level=question["level"])
+
+
+def _refuse_without_workers(given: dict[str, Any]) -> None:
+    from tlstd.errors import InvalidParameterError
+
+    for option in (name for name, value in given.items() if value):
+        raise InvalidParameterError(
+            f"{option} is for workers, which read a log file by file: add --workers 1, or leave it out"
+        )
 
 
 def _refuse(against: str | None) -> None:

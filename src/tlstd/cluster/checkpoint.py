@@ -73,6 +73,11 @@ class Checkpoint:
         return made
 
 
+def n_kept(folder: str | Path) -> int:
+    """How many rounds a folder keeps; none if there is no such folder."""
+    return sum(1 for _ in Path(folder).glob("*.npy"))
+
+
 def _read(path: Path) -> FloatArray | None:
     """The array in a file; None if there is none, or a damaged one, which is computed again."""
     try:

@@ -39,6 +39,7 @@ def local_workers(n_workers: int) -> Iterator[Any]:
     settings: dict[str, Any] = {
         "distributed.scheduler.allowed-failures": FAILURES,
         "distributed.nanny.environ": ONE_THREAD,
+        "distributed.worker.preload": ["tlstd.cluster.uninterrupted"],
         "distributed.comm.timeouts.connect": PATIENCE,  # a busy machine takes long to start a process
         "distributed.comm.timeouts.tcp": PATIENCE,
         "distributed.scheduler.worker-ttl": PATIENCE,

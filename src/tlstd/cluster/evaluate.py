@@ -32,6 +32,7 @@ from tlstd.features.base import FeatureMap
 from tlstd.logs.joining import concatenate
 from tlstd.logs.log import Log
 from tlstd.logs.readers import file_names
+from tlstd.logs.words import count_of
 from tlstd.types import FloatArray
 
 WHICH = {"start states": "first", "all states": "all", "first state": "first"}
@@ -57,6 +58,7 @@ def evaluate_files(
     checkpoint: Any = None,
     spill: Any = None,
     level: float = 0.95,
+    cost: bool = False,
     report: Report | None = None,
 ) -> Evaluation:
     """The value of a policy from a log in files, each of which is read, encoded and kept by one worker.
@@ -86,6 +88,7 @@ def evaluate_files(
         Of the workers' machines, on a local disk: what they have read is kept there and not in memory.
     level : float in (0, 1)
         Of the interval.
+    cost : as in :func:`tlstd.evaluate`
     report : function of a text and a share, optional
     """
     say: Report = (lambda text, share: None) if report is None else report
@@ -97,8 +100,8 @@ def evaluate_files(
     crew = _crew(client, files, say)
     overview = prepare(crew, files, on_error)
     say("choosing features, λ and dimension", 0.3)
-    question = {"gamma": gamma, "features": features, "policy": policy, "start": start, "level": level}
-    answer, log = _on_sample(crew, overview, estimators, **question)
+    question = {"gamma": gamma, "features": features, "policy": policy, "start": start, "level": level, "cost": cost}
+    answer, log = _on_sample(crew, overview, estimators, say, **question)
     fitted = answer.fitted
     assert fitted is not None
     rounds = Checkpoint(checkpoint, _question(files, fitted, gamma, overview))
@@ -114,9 +117,12 @@ def evaluate_files(
         values = solved.means | dict(list(first.values.items())[:1])
         row = replace(first, values=values, seconds=perf_counter() - began)
     notes = (*overview.notes, *(note for note in answer.notes if note not in log.notes))
+    if rounds.n_known:
+        notes += (f"{count_of(rounds.n_known, 'round')} of before, kept in {rounds.folder}, taken as they were.",)
     say("done", 1.0)
     source = f"{len(files):,} files"
-    return replace(answer, rows=(row, *others), model=solved.values, notes=notes, source=source)
+    made = {"rows": (row, *others), "model": solved.values, "notes": notes, "source": source}
+    return replace(answer, left_out=overview.left_out, n_steps=overview.n_steps, **made)
 
 
 def _crew(client: Any, files: Sequence[LogFile], say: Report) -> Crew:
@@ -134,12 +140,14 @@ def _on_sample(
     crew: Crew,
     overview: Overview,
     estimators: Iterable[str] | None,
+    say: Report,
     *,
     gamma: float,
     features: FeatureMap | str,
     policy: Any,
     start: ArrayLike | str | None,
     level: float,
+    cost: bool,
 ) -> tuple[Evaluation, Log]:
     """The answer of one machine for the log, or for a sample of its episodes, and that log."""
     share = 1.0 if overview.n_steps <= SAMPLED else SAMPLE / overview.n_steps
@@ -149,7 +157,11 @@ def _on_sample(
     parts: list[Log] = crew.each("first_steps", SAMPLE) if few else crew.each("sample", share)
     log = concatenate([part for part in parts if len(part)])
     rows = estimators if share == 1.0 else ("KrylovLSTD", "LSTDQ")
-    run = Run(log, gamma, features, policy, start, rows, "logged", False, level, None, crew.map)
+
+    def told(text: str, done: float) -> None:
+        say(text, 0.3 + 0.1 * done)
+
+    run = Run(log, gamma, features, policy, start, rows, "logged", False, level, told, crew.map, cost)
     answer = answered(run, with_interval=share == 1.0)
     if share < 1.0:
         said = (

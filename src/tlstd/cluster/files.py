@@ -11,6 +11,8 @@ from tlstd import parameters
 from tlstd.cluster.crews import Crew
 from tlstd.cluster.log_shard import LogFile, Summary
 from tlstd.errors import InvalidInputError
+from tlstd.evaluation.fitted import LeftOut
+from tlstd.logs.words import joined_note
 
 SHORTEST = 10
 """Steps of an episode on average from which the same one in two files is taken for a copy."""
@@ -26,6 +28,7 @@ class Overview(NamedTuple):
     has_ends: bool
     notes: list[str]
     nbytes: int
+    left_out: LeftOut
 
 
 def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop") -> Overview:
@@ -50,17 +53,24 @@ def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop") -> Ove
     kept = [i for i in range(len(files)) if i not in problems]
     crew.keep(kept)
     summaries = [summaries[i] for i in kept]
-    notes = [f"Left out: {problem}" for problem in problems.values()]
-    notes += _join(crew, summaries)
-    starts = crew.each("n_starts")
+    n_joined = _join(crew, summaries)
+    read = crew.each("joined_summary")
+    n_episodes = sum(each.n_episodes for each in summaries) - n_joined
+    n_dropped = sum(each.n_dropped for each in read)
+    notes = [
+        f"Left out: {problem}{'' if problem.endswith(('.', '?')) else '.'}" for problem in problems.values()
+    ] + _together([each.notes for each in read])
+    if n_joined:
+        notes.append(joined_note(n_joined))
     return Overview(
         n_steps=sum(each.n_steps for each in summaries),
-        n_episodes=sum(each.n_episodes for each in summaries),
-        n_starts=sum(starts),
+        n_episodes=n_episodes,
+        n_starts=sum(each.n_starts for each in read),
         n_actions=max(each.n_actions for each in summaries),
         has_ends=any(each.has_ends for each in summaries),
-        notes=_together([each.notes for each in summaries]) + notes,
+        notes=notes,
         nbytes=sum(each.nbytes for each in summaries),
+        left_out=LeftOut(len(problems), len(files), n_dropped, n_episodes + n_dropped),
     )
 
 
@@ -91,8 +101,8 @@ def _named(file: LogFile, problem: str) -> str:
     return problem if file.path in problem else f"{file.path}: {problem}"
 
 
-def _join(crew: Crew, summaries: Sequence[Summary]) -> list[str]:
-    """Tell every shard which of its episodes go on from the file before and in the next one; what is to be said."""
+def _join(crew: Crew, summaries: Sequence[Summary]) -> int:
+    """Tell every shard which of its episodes go on from the file before and in the next one; how many do."""
     borders = [each.border for each in summaries]
     assert all(border is not None for border in borders)
     goes_on = [a.goes_on_in(b) for a, b in pairwise(borders) if a is not None and b is not None]
@@ -108,8 +118,7 @@ def _join(crew: Crew, summaries: Sequence[Summary]) -> list[str]:
         inside = before is not None and summaries[i].n_episodes == 1
         length = lengths[i] + (length if inside else 0) if after is not None else 0
     crew.change("joined", arguments)
-    n = sum(goes_on)
-    return [f"{n:,} episode{'s' * (n != 1)} of a file go{'es' * (n == 1)} on in the next one: joined."] if n else []
+    return sum(goes_on)
 
 
 def _together(notes: Sequence[Sequence[str]]) -> list[str]:

@@ -54,7 +54,6 @@ class Summary(NamedTuple):
     """Why it cannot be read; nothing else is then known."""
     n_steps: int = 0
     n_episodes: int = 0
-    n_starts: int = 0
     has_ends: bool = False
     border: Border | None = None
     hashes: UInt64Array | None = None
@@ -63,8 +62,15 @@ class Summary(NamedTuple):
     """What has to be the same in all files: shapes, types, which columns there are."""
     n_observations: int = 0
     n_actions: int = 0
-    notes: tuple[str, ...] = ()
     nbytes: int = 0
+
+
+class Joined(NamedTuple):
+    """What is known of a file once its first and last episodes were joined with those of its neighbours."""
+
+    n_starts: int
+    n_dropped: int
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,7 @@ class LogFile:
         source = Source(self.path, self.columns, self.preset, self.storage)
         table = source.table(notes=source.mapped.notes, **self.options, **options)
         checked = check(table)
-        log = Log._of(checked, source=source.name)
+        log = Log._of(checked, source=source.name, roles=source.mapped.columns)
         steps = None if table.step is None else np.asarray(table.step)[checked.rows]
         border = Border(
             first_id=plain(log.ids[0]),
@@ -167,14 +173,12 @@ class LogShard:
             "",
             n_steps=len(log),
             n_episodes=log.n_episodes,
-            n_starts=log.start_rows.size,
             has_ends=log.has_ends,
             border=self.border,
             hashes=_contents(log) if named else None,
             kind=kind,
             n_observations=log.n_observations or 0,
             n_actions=0 if actions is None or actions.ndim > 1 else int(actions.max(initial=-1)) + 1,
-            notes=log.notes,
             nbytes=log.observations.nbytes + log.rewards.nbytes,
         )
 
@@ -211,9 +215,9 @@ class LogShard:
             log = replace(log, final=final, has_final=has_final, truncated=truncated, goes_on=True)
         return replace(read, log=log, n_before=n_before)
 
-    def n_starts(self) -> int:
-        """Rows in which an episode begins."""
-        return int(self._log.start_rows.size)
+    def joined_summary(self) -> Joined:
+        """What there is to say after it was joined: before, an episode that goes on seemed to be cut off."""
+        return Joined(int(self._log.start_rows.size), self._log.n_dropped, self._log.notes)
 
     def last_length(self) -> int:
         """Steps of the last episode in this file."""

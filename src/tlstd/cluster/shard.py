@@ -288,5 +288,5 @@ def _unpickled(data: bytes) -> Shard:
 
 
 def _factor(chunk: Any, count: int, lambda_: float) -> float:
-    rhos = np.ones(count) if chunk.rhos is None else chunk.rhos
-    return float(kernels.trace_factors(chunk.trace_discounts[:count], rhos[:count], lambda_, np.empty(count)))
+    traces = chunk.trace_discounts[:count]
+    return float(kernels.trace_factors(traces, chunk.ratios(count), lambda_, np.empty(count)))

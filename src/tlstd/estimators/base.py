@@ -126,6 +126,7 @@ class LinearEstimator(Guarded, ABC):
     """
 
     _ADDED: ClassVar[Mapping[str, Any]] = {}
+    _replacing = False  # traces, which are for sparse features
 
     def __init__(self, n_features: int, *, lambda_: float, n_targets: int) -> None:
         self.n_features = parameters.integer("n_features", n_features)
@@ -133,6 +134,7 @@ class LinearEstimator(Guarded, ABC):
         self.n_targets = parameters.integer("n_targets", n_targets)
         super().__init__()
         self._n_updates = 0
+        self._longest_lambda = self.lambda_  # of the longest trace that is kept
         self._bound: FloatArray = np.zeros(1)  # of the trace's length; kernels may change it
         self._solved: tuple[IntArray, FloatArray] | None = None
         self._reading: Any = None  # what a subclass keeps from read to read, until the next update
@@ -311,7 +313,7 @@ class LinearEstimator(Guarded, ABC):
                 f"the features have size {data.n_features} but this model has n_features={self.n_features}: "
                 "encode with the map that the model was made for"
             )
-        if len(batch) == 0:
+        if batch.rows.size == 0:
             return None
         if data.n_targets != self.n_targets:
             raise InvalidInputError(
@@ -331,7 +333,7 @@ class LinearEstimator(Guarded, ABC):
         self._bound[0] = highest
         own.update(_solved=None, _reading=None)
         own["_before"] = own.copy()
-        n_updates = self._n_updates + len(batch)
+        n_updates = self._n_updates + batch.rows.size
         if values is None:
             self._learn(batch)
         else:
@@ -348,17 +350,13 @@ class LinearEstimator(Guarded, ABC):
             self.__dict__.update(self._before, _before=None)
         self.__dict__.update(_solved=None, _reading=None)
 
-    def _longest_lambda(self) -> float:
-        """λ of the longest trace that is kept."""
-        return self.lambda_
-
     def _bounded_trace(self, batch: Batch, lengths: FloatArray | None) -> tuple[float, float]:
         """Upper bounds of the trace's length after the batch and anywhere in it.
 
         Raises where products with it could overflow.
         """
-        lambda_, start = self._longest_lambda(), self._bound.item()
-        step, bound, highest = batch.follow_trace(lambda_, start, MAX_MAGNITUDE, lengths)
+        start = self._bound.item()
+        step, bound, highest = batch.follow_trace(self._longest_lambda, start, MAX_MAGNITUDE, lengths)
         if step >= 0:
             raise InvalidInputError(
                 f"with rho = {batch.rhos[step]} at step {step} of this call the eligibility trace could reach "
@@ -366,17 +364,15 @@ class LinearEstimator(Guarded, ABC):
             )
         return bound, highest
 
-    def _refuse_dense_replacing(self, batch: Batch) -> None:
-        """Raise if replacing traces would forget the past at every step."""
-        most = batch.most_active()
-        if most > max(1, self.n_features // 2):
-            raise InvalidInputError(
-                f"a feature vector has {most} of {self.n_features} entries non-zero: replacing traces are for sparse "
-                'features; use trace="accumulating"'
-            )
-
     def _admit(self, batch: Batch) -> None:
         """Raise if this estimator cannot use the batch. The model must not change here."""
+        if self._replacing:
+            most = batch.most_active()
+            if most > max(1, self.n_features // 2):  # they would forget the past at every step
+                raise InvalidInputError(
+                    f"a feature vector has {most} of {self.n_features} entries non-zero: replacing traces are for "
+                    'sparse features; use trace="accumulating"'
+                )
 
     @abstractmethod
     def _learn(self, batch: Batch) -> None:
@@ -568,8 +564,10 @@ class LinearEstimator(Guarded, ABC):
         -------
         float or (n_targets,) for a vector; (N,) or (N, n_targets) for a matrix.
         """
-        value = self._value(x) if type(x) is SparseVector and x.size == self.n_features else None
-        return self._predict(x) if value is None else value
+        if type(x) is SparseVector and x.size == self.n_features:  # nothing else is to be checked
+            value = self._value(x)
+            return self._one_value(x) if value is None else value
+        return self._predict(x)
 
     def _value(self, x: SparseVector) -> Any:
         """What :meth:`predict` returns for a vector, if that takes no NumPy arithmetic, which might warn, or None."""
@@ -587,12 +585,16 @@ class LinearEstimator(Guarded, ABC):
         if _is_vector(x):
             vector = as_vector(x)
             self._check_width(vector.size)
-            value = self._predict_vector(vector)
-            return float(value[0]) if self.n_targets == 1 else value
+            return self._one_value(vector)
         matrix = as_matrix(x, "x")
         self._check_width(matrix.shape[1])
         values = self._predict_matrix(matrix)
         return values[:, 0] if self.n_targets == 1 else values
+
+    @quiet
+    def _one_value(self, x: Vector) -> Any:
+        value = self._predict_vector(x)
+        return float(value[0]) if self.n_targets == 1 else value
 
     def _check_width(self, n_features: int) -> None:
         if n_features != self.n_features:

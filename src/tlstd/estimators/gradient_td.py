@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tlstd import parameters
@@ -27,13 +29,12 @@ class _GradientTD(TDFamily):
         *,
         step_size: StepSize,
         lambda_: float,
-        step_size_ratio: float,
-        regularization: float,
-        n_targets: int,
+        step_size_ratio: float = 1.0,
+        n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
         self.step_size_ratio = parameters.positive("step_size_ratio", step_size_ratio, high=1e100)
-        self._regularization = parameters.real("regularization", regularization, low=0.0, high=1e100)
+        self._regularization = 0.0  # κ
         self._more: FloatArray = np.zeros(2 + self.n_targets)  # see tlstd.kernels.td
         self._more[0] = 1.0
 
@@ -140,24 +141,6 @@ class TDC(_GradientTD):
     True
     """
 
-    def __init__(
-        self,
-        n_features: int,
-        *,
-        step_size: StepSize,
-        lambda_: float,
-        step_size_ratio: float = 1.0,
-        n_targets: int = 1,
-    ) -> None:
-        super().__init__(
-            n_features,
-            step_size=step_size,
-            lambda_=lambda_,
-            step_size_ratio=step_size_ratio,
-            regularization=0.0,
-            n_targets=n_targets,
-        )
-
 
 class GTD2(TDC):
     """The older form of gradient TD(λ), whose weights move by h alone; see :class:`~tlstd.TDC`.
@@ -238,14 +221,9 @@ class TDRC(_GradientTD):
         step_size_ratio: float = 1.0,
         n_targets: int = 1,
     ) -> None:
-        super().__init__(
-            n_features,
-            step_size=step_size,
-            lambda_=lambda_,
-            step_size_ratio=step_size_ratio,
-            regularization=regularization,
-            n_targets=n_targets,
-        )
+        options: dict[str, Any] = {"step_size_ratio": step_size_ratio, "n_targets": n_targets}
+        super().__init__(n_features, step_size=step_size, lambda_=lambda_, **options)
+        self._regularization = parameters.real("regularization", regularization, low=0.0, high=1e100)
 
     @property
     def regularization(self) -> float:

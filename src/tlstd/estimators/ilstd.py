@@ -141,7 +141,7 @@ class ILSTD(SteppingEstimator):
 
     def _begin(self, ids: IntArray, values: FloatArray) -> None:
         self._A.check(ids.size)
-        self._seen, self._progress = self._index(ids), np.array([0, ids.size])
+        self._seen, self._progress = SeenFeatures(self.n_features, ids), np.array([0, ids.size])
         self._grow()
         w = np.zeros(self._w.size)
         w[: ids.size] = values[:, 0]
@@ -205,7 +205,7 @@ class ILSTD(SteppingEstimator):
         try:
             self._A.reserve(len(self._seen), *in_rows, *self._discounting(batch), self._trace(), self._work(*in_rows))
         except CapacityError:
-            self._seen = self._index(self._seen.ids[:n_known])
+            self._seen = SeenFeatures(self.n_features, self._seen.ids[:n_known])
             raise
         return in_rows
 
@@ -225,7 +225,9 @@ class ILSTD(SteppingEstimator):
     def _mend(self) -> None:
         self._before = None  # what was learned up to now is in the arrays
         super()._mend()
-        self._seen = self._index(self._seen.ids[: self._progress[1]])  # rows come in the order of the samples
+        self._seen = SeenFeatures(
+            self.n_features, self._seen.ids[: self._progress[1]]
+        )  # rows come in the order of the samples
         self._A.mend()
         self._grow()
         self._scratch = np.zeros(self._scratch.size, dtype=np.int64)
@@ -244,12 +246,6 @@ class ILSTD(SteppingEstimator):
     def _gather(self) -> tuple[FloatArray, NDArray[np.bool_], IntArray]:
         n_blocks = len(self._mu)
         return np.zeros((n_blocks, PAGE)), np.zeros(n_blocks, dtype=np.bool_), np.zeros(n_blocks, dtype=np.int64)
-
-    def _index(self, ids: IntArray) -> SeenFeatures:
-        """An index of these features, in this order."""
-        seen = SeenFeatures(self.n_features)
-        seen.insert(ids)
-        return seen
 
     def _solve(self) -> tuple[IntArray, FloatArray]:
         return self._seen.ids.copy(), self._w[: len(self._seen), None].copy()

@@ -105,10 +105,11 @@ class LSTD(LinearEstimator):
                 )
         if self.tikhonov > 0.0 and self.ridge > 0.0:
             raise InvalidParameterError(f"tikhonov is {self.tikhonov} and ridge is {self.ridge}: give one of them")
+        self._replacing = self.trace == "replacing"
         options: dict[str, Any] = {
             "lambda_": self.lambda_,
             "beta": self.beta,
-            "replacing": self.trace == "replacing",
+            "replacing": self._replacing,
             "n_targets": self.n_targets,
             "memory_limit": self.memory_limit,
         }
@@ -136,8 +137,7 @@ class LSTD(LinearEstimator):
         return self._system.seen.ids.copy(), A, b
 
     def _admit(self, batch: Batch) -> None:
-        if self.trace == "replacing":
-            self._refuse_dense_replacing(batch)
+        super()._admit(batch)
         self._system.check_capacity(batch)
 
     def _learn(self, batch: Batch) -> None:

@@ -119,17 +119,16 @@ class PlanningEstimator(SteppingEstimator):
         """Other attributes that grow along."""
         return {}
 
-    def _index(self, ids: IntArray) -> SeenFeatures:
-        """An index of these features, in this order."""
-        seen = SeenFeatures(self.n_features)
-        seen.insert(ids)
-        return seen
-
     def _begin(self, ids: IntArray, values: FloatArray) -> None:
         self._check_memory(ids.size)
         fresh = {"_b": np.zeros((0, self.n_targets)), "_w": np.zeros((0, self.n_targets)), **self._more_room(0)}
         self.__dict__.update(
-            {self._MATRIX: np.zeros((0, 0)), "_seen": self._index(ids), "_progress": np.array([0, ids.size]), **fresh}
+            {
+                self._MATRIX: np.zeros((0, 0)),
+                "_seen": SeenFeatures(self.n_features, ids),
+                "_progress": np.array([0, ids.size]),
+                **fresh,
+            }
         )
         self._grow()
         w = self._w.copy()
@@ -139,7 +138,9 @@ class PlanningEstimator(SteppingEstimator):
     def _mend(self) -> None:
         self._before = None  # what was learned up to now is in the arrays
         super()._mend()
-        self._seen = self._index(self._seen.ids[: self._progress[1]])  # rows come in the order of the samples
+        self._seen = SeenFeatures(
+            self.n_features, self._seen.ids[: self._progress[1]]
+        )  # rows come in the order of the samples
         self._grow()
 
     def _solve(self) -> tuple[IntArray, FloatArray]:

@@ -86,12 +86,11 @@ class ProjectedLSTD(LinearEstimator):
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
-        self.dimension = parameters.integer("dimension", dimension)
-        self.seed = parameters.integer("seed", seed, low=0)
+        self._sketch = Sketch.checked(dimension, nonzeros, seed)
+        self.dimension, _, self.seed = self._sketch
+        self.nonzeros = None if nonzeros is None else self._sketch.nonzeros
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
-        self._sketch = Sketch.checked(self.dimension, nonzeros, self.seed)
-        self.nonzeros = None if nonzeros is None else self._sketch.nonzeros
         self._seen = SeenFeatures(self.n_features)
         self._n_seen = 0  # of which these are of samples that have been learned from
         self._A: FloatArray = np.zeros((self.dimension, self.dimension))

@@ -84,12 +84,11 @@ class SketchedLSTD(LinearEstimator):
         memory_limit: int = 8 << 30,
     ) -> None:
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
-        self.dimension = parameters.integer("dimension", dimension)
-        self.seed = parameters.integer("seed", seed, low=0)
+        self._sketch = Sketch.checked(dimension, nonzeros, seed)
+        self.dimension, _, self.seed = self._sketch
+        self.nonzeros = None if nonzeros is None else self._sketch.nonzeros
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.memory_limit = parameters.integer("memory_limit", memory_limit)
-        self._sketch = Sketch.checked(self.dimension, nonzeros, self.seed)
-        self.nonzeros = None if nonzeros is None else self._sketch.nonzeros
         self._seen = SeenFeatures(self.n_features)
         self._M: FloatArray = np.zeros((0, self.dimension))  # (SA)ᵀ, with room below
         self._b: FloatArray = np.zeros((self.dimension, self.n_targets))

@@ -6,7 +6,6 @@ from tlstd import parameters
 from tlstd.estimators.base import Factory
 from tlstd.estimators.step_sizes import StepSize
 from tlstd.estimators.td_family import TDFamily
-from tlstd.linalg.batch import Batch
 
 
 class TD(TDFamily):
@@ -67,10 +66,6 @@ class TD(TDFamily):
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
         self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
         self._replacing = self.trace == "replacing"
-
-    def _admit(self, batch: Batch) -> None:
-        if self._replacing:
-            self._refuse_dense_replacing(batch)
 
 
 EXAMPLES: dict[str, Factory] = {

@@ -28,7 +28,6 @@ class TDFamily(SteppingEstimator):
     """
 
     _true_online = False
-    _replacing = False
     _sets = 1
 
     def __init__(self, n_features: int, *, step_size: StepSize, lambda_: float, n_targets: int) -> None:
@@ -82,8 +81,7 @@ class TDFamily(SteppingEstimator):
         return len(self._seen)
 
     def _begin(self, ids: IntArray, values: FloatArray) -> None:
-        seen = SeenFeatures(self.n_features)
-        seen.insert(np.unique(ids))
+        seen = SeenFeatures(self.n_features, np.unique(ids))
         table, rows = np.zeros((1 + len(seen), 1 + self._columns)), np.zeros(1 + len(seen))
         table[seen.places(ids)[0], 1 : 1 + self.n_targets] = values
         self.__dict__.update(
@@ -126,18 +124,18 @@ class TDFamily(SteppingEstimator):
 
     def _start(self, first: Batch) -> None:
         """Choose dense or sparse storage by the first sample's features, as all estimators do."""
-        if self._replacing or self._sets > 1 or not first.is_dense(self.n_features):
+        d = self.n_features
+        if self._replacing or self._sets > 1 or not first.is_dense(d):
             self._is_dense = False
             return
-        W, seen = np.zeros((self.n_features, self.n_targets), order="F"), SeenFeatures(self.n_features)
+        W, seen = np.zeros((d, self.n_targets), order="F"), SeenFeatures(d, np.arange(d))
         W[self._seen.ids] = self._table[1 : 1 + len(self._seen), 1:]
-        seen.insert(np.arange(self.n_features))
         rows = {
             "_cells": self._cells[: 1 + self.n_targets].copy(),
             "_stamps": self._stamps[:1],
             "_active": self._active[:1],
         }
-        self.__dict__.update(rows, _W=W, _z=np.zeros(self.n_features), _seen=seen, _is_dense=True)
+        self.__dict__.update(rows, _W=W, _z=np.zeros(d), _seen=seen, _is_dense=True)
 
     def _learn_dense(self, batch: Batch, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
         X, X_next, rows, next_rows = batch.x, batch.x_next, np.array(batch.rows), np.array(batch.next_rows)

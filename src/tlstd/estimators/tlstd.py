@@ -153,33 +153,30 @@ class TLSTD(TruncatedEstimator):
                 super()._learn_and_predict(batch.part(start, start + 1), values[start : start + 1])
                 start += 1
 
-    def _projected(self) -> FactorStream | None:
-        """What weights are read from, if that is not the system itself."""
-        return self._stream if self._stream is not None and self._stream.current else None
-
-    def _read(self) -> Solution:
-        if self._reading is None:
-            self._reading = self._system.solve(self.rcond)
-        solution: Solution = self._reading
+    def _read(self) -> FactorStream | Solution | None:
+        """What weights and values are read from; None before the first sample."""
+        if self._stream is not None and self._stream.current:
+            return self._stream
+        if self._reading is None and self._system.n_samples:
+            self.__dict__["_reading"] = self._system.solve(self.rcond)
+        solution: Solution | None = self._reading
         return solution
 
     def _solve(self) -> tuple[IntArray, FloatArray]:
-        if self.n_updates == 0:
+        read = self._read()
+        if read is None:
             return np.zeros(0, dtype=np.int64), np.zeros((0, self.n_targets))
-        stream, ids = self._projected(), self._system.seen.ids.copy()
-        if stream is not None:
-            return ids, stream.weights()
-        solution = self._read()
-        return ids, solution.right.expand(solution.coordinates)
+        return self._system.seen.ids.copy(), read.weights()
 
     def _predict_vector(self, x: Vector) -> FloatArray:
-        if self.n_updates == 0:
+        read = self._read()
+        if read is None:
             return np.zeros(self.n_targets)
         indices, values = vector_arrays(x)
-        stream = self._projected()
-        if stream is not None:
-            return stream.predict(indices, values)
-        return self._system.predict(self._read(), indices, values)
+        if isinstance(read, FactorStream):
+            return read.predict(indices, values)
+        seen, buffer = self._system.seen, self._system.buffer
+        return read.value(seen.lookup(indices, values), buffer.scratch(len(seen)))
 
     def _is_solved(self) -> bool:
         return self._stream is None and self._reading is not None

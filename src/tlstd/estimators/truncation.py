@@ -8,7 +8,6 @@ from tlstd import parameters
 from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator, guarded
-from tlstd.linalg.batch import Batch
 from tlstd.linalg.svd import inverse_factors, svd
 from tlstd.linalg.truncated_system import TruncatedSystem
 from tlstd.types import FloatArray
@@ -47,9 +46,10 @@ class TruncatedEstimator(LinearEstimator):
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
         self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
+        self._replacing = self.trace == "replacing"
         if subspace_lambda is not None:
             subspace_lambda = parameters.real("subspace_lambda", subspace_lambda, low=0.0, high=1.0)
-            if self.trace == "replacing":
+            if self._replacing:
                 raise InvalidParameterError(
                     f'subspace_lambda is {subspace_lambda} with trace="replacing": use accumulating traces'
                 )
@@ -62,12 +62,10 @@ class TruncatedEstimator(LinearEstimator):
             equations_lambda=None if self.subspace_lambda is None else self.lambda_,
             buffer_size=short if read_at_every_step and buffer_size is None else self.buffer_size,
             beta=self.beta,
-            replacing=self.trace == "replacing",
+            replacing=self._replacing,
             n_targets=self.n_targets,
         )
-
-    def _longest_lambda(self) -> float:
-        return max(self.lambda_, self._system.lambda_)
+        self._longest_lambda = max(self.lambda_, self._system.lambda_)
 
     @property
     def n_updates(self) -> int:
@@ -131,10 +129,6 @@ class TruncatedEstimator(LinearEstimator):
     def _is_empty(self) -> bool:
         """Whether there is no core: rank 0, or nothing learned."""
         return self.rank == 0 or self._system.n_samples == 0
-
-    def _admit(self, batch: Batch) -> None:
-        if self.trace == "replacing":
-            self._refuse_dense_replacing(batch)
 
     def _mend(self) -> None:
         super()._mend()

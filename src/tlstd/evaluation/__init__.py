@@ -10,9 +10,10 @@ Example
 
 from tlstd.evaluation.bootstrap import bootstrap_interval
 from tlstd.evaluation.choose import Choice, choose
+from tlstd.evaluation.comparison import Comparison, difference
 from tlstd.evaluation.evaluate import evaluate
-from tlstd.evaluation.evaluation import Comparison, Evaluation, Row, difference
-from tlstd.evaluation.fitted import Fitted, Starts
+from tlstd.evaluation.evaluation import Evaluation, Row
+from tlstd.evaluation.fitted import Fitted, LeftOut, Starts
 from tlstd.evaluation.influence import Asked, Influence, influences
 from tlstd.evaluation.intervals import Interval, difference_interval, interval_of, mean_interval
 from tlstd.evaluation.policies import Target
@@ -34,6 +35,7 @@ __all__ = [
     "Fitted",
     "Influence",
     "Interval",
+    "LeftOut",
     "Map",
     "Returns",
     "Row",

@@ -144,7 +144,7 @@ def choose(
             0.3       1.0325           0.102
             1.0      9.52467            3.14
            30.0          inf             inf
-    Returns of 2,912 states, 5 folds of 30 episodes. Failed: 30.0 (not finite).
+    Returns of 2,912 states, 30 episodes in 5 folds. Failed: 30.0 (not finite).
     >>> model = TD(19, step_size=choice.value, lambda_=0.8)
     >>> model.update_many(steps)
     """

@@ -34,6 +34,7 @@ def evaluate(
     probabilities: str = "logged",
     all: bool = False,
     level: float = 0.95,
+    cost: bool = False,
     cluster: Any = None,
     report: Callable[[str, float], None] | None = None,
 ) -> Evaluation:
@@ -68,6 +69,8 @@ def evaluate(
     level : float in (0, 1)
         Of the intervals: the share of logs whose interval covers the true value, as far as it goes
         (``docs/trust.md``).
+    cost : bool
+        Whether rewards are costs, so that smaller is better. Numbers stay as they are; words follow.
     cluster : distributed.Client, optional
         Whose workers read, keep and multiply the files of the log, one at a time; ``log`` is then the names of files,
         and a policy a function (``docs/clusters.md``).
@@ -105,12 +108,12 @@ def evaluate(
     """
     if cluster is not None:
         options = {"features": features, "policy": policy, "start": start, "estimators": estimators, "report": report}
-        options |= {"level": level}
+        options |= {"level": level, "cost": cost}
         files = import_module("tlstd.cluster.evaluate")  # it builds on this module
         found: Evaluation = files.evaluate_files(log, gamma=gamma, client=cluster, **options)
         return found
     table = log if isinstance(log, Log) else Log.from_frame(log)
-    run = Run(table, gamma, features, policy, start, estimators, probabilities, all, level, report)
+    run = Run(table, gamma, features, policy, start, estimators, probabilities, all, level, report, cost=cost)
     return answered(run)
 
 
@@ -118,7 +121,19 @@ def answered(run: Run, with_interval: bool = True) -> Evaluation:
     """The answer to what is asked; without an interval, its value is that of the regularised model."""
     fitted = _fitted(run, _with_interval if with_interval else _without_interval)
     run.report("done", 1.0)
-    return Evaluation(tuple(run.rows), fitted.values, tuple(run.notes), run.gamma, run.log.source, run.policy, fitted)
+    return Evaluation(
+        tuple(run.rows),
+        fitted.values,
+        tuple(run.notes),
+        run.gamma,
+        run.log.source,
+        run.policy,
+        fitted,
+        policy_name=run.policy_name,
+        cost=run.cost,
+        left_out=run.left_out,
+        n_steps=len(run.log),
+    )
 
 
 def _with_interval(run: Run, fitted: Fitted) -> Fitted:
@@ -144,7 +159,7 @@ def with_middle(row: Row, interval: Interval) -> Row:
     """A row with its interval, and the middle of it as its value, unless it is too wide to be known."""
     if np.isfinite(interval.half_width):
         values = row.values | {next(iter(row.values)): interval.value}
-        row = replace(row, values=values, note=f"{row.note}; debiased from {row.value:.5g}")
+        row = replace(row, values=values, plain=row.value, note=f"{row.note}; debiased from {row.value:.5g}")
     return replace(row, interval=interval)
 
 

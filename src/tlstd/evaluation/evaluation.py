@@ -13,10 +13,13 @@ from numpy.typing import ArrayLike
 from tlstd import container, parameters
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.asked_of_log import INTERVALS, influence_on, interval_for
-from tlstd.evaluation.fitted import Fitted
+from tlstd.evaluation.comparison import Comparison, bounds, difference, finite
+from tlstd.evaluation.fitted import Fitted, LeftOut
 from tlstd.evaluation.influence import Influence
-from tlstd.evaluation.intervals import Interval, difference_interval
-from tlstd.evaluation.trust import Trust, assess
+from tlstd.evaluation.intervals import Interval
+from tlstd.evaluation.names import doubt_about_cost
+from tlstd.evaluation.trust import Answer, Trust, assess
+from tlstd.evaluation.trust.verdict import worst
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.evaluation.views import Views, views
 from tlstd.types import FloatArray
@@ -36,6 +39,8 @@ class Row:
     note: str
     interval: Interval | None = None
     """Of the value of the first set, where there is one: of the answer and of mean returns."""
+    plain: float | None = None
+    """What the value of the first set was debiased from, the mean of the model's values; None if it was not."""
 
     @property
     def value(self) -> float:
@@ -60,6 +65,14 @@ class Evaluation:
     """What the model was fitted to: log, ratios, start states, and its steps in pieces."""
     comparison: Comparison | None = field(default=None, repr=False)
     """With another policy, by :meth:`compared`."""
+    policy_name: str = "the policy that acted"
+    """Of the policy asked for."""
+    cost: bool = False
+    """Whether rewards are costs: smaller is better."""
+    left_out: LeftOut = field(default_factory=LeftOut, repr=False)
+    """What of the log was not used."""
+    n_steps: int = 0
+    """Of the log, of which the model may have learned a part; 0: all of it."""
 
     @property
     def value(self) -> float:
@@ -69,7 +82,17 @@ class Evaluation:
     @cached_property
     def trust(self) -> Trust | None:
         """How far to trust the value (``docs/trust.md``); computed when first asked for, None without ``fitted``."""
-        return None if self.fitted is None else assess(self.fitted)
+        if self.fitted is None:
+            return None
+        row = self.rows[0]
+        own = None if row.interval is None else _bounded(row.interval)
+        return assess(self.fitted, Answer(own, row.plain, self.returns_interval_or_none, self.left_out, self.n_steps))
+
+    @property
+    def light(self) -> str:
+        """The worst state of any check; of a comparison, of both policies' checks."""
+        own = "unchecked" if self.trust is None else self.trust.light
+        return own if self.comparison is None else worst([own, self.comparison.light])
 
     @cached_property
     def views(self) -> Views | None:
@@ -105,7 +128,7 @@ class Evaluation:
             [
                 row.name,
                 _number(row.values.get(sets[0])),
-                *([_bounds(row.interval)] if level else []),
+                *([bounds(row.interval)] if level else []),
                 *(_number(row.values.get(s)) for s in sets[1:]),
                 f"{row.seconds:.2f}",
                 row.note,
@@ -168,20 +191,30 @@ class Evaluation:
             raise InvalidInputError("this answer does not know its log: make it by evaluate()")
         return self.fitted
 
-    def compared(self, other: Evaluation, name: str = "the other policy", *, level: float = 0.95) -> Evaluation:
+    def compared(self, other: Evaluation, name: str | None = None, *, level: float = 0.95) -> Evaluation:
         """The same answer with how much more its policy is worth than another one, of which ``other`` is the answer.
 
-        ``print``, :meth:`to_json` and the page show it; the number alone is :func:`difference`.
+        ``print``, :meth:`to_json` and the page show it, and their light is the worse of the two; the number alone is
+        :func:`difference`. ``name`` is the other policy's own, if left out.
         """
-        return replace(self, comparison=Comparison(name, other, difference(self, other, level=level)))
+        if self.cost != other.cost:
+            raise InvalidInputError("one of the answers has costs and the other rewards: say cost= in the same way")
+        called = other.policy_name if name is None else name
+        called = "the other policy" if called == self.policy_name else called
+        found, unsure = difference(self, other, level=level), "" if self.cost else self._unsure()
+        return replace(self, comparison=Comparison(called, other, found, self.policy_name, unsure))
+
+    def _unsure(self) -> str:
+        return "" if self.fitted is None else doubt_about_cost(self.fitted.log)
 
     def to_json(self) -> str:
         """The answer for programs; ``docs/logs.md`` has the keys."""
         rows = [
             {
                 "name": row.name,
-                "values": _finite(row.values),
+                "values": {name: finite(value) for name, value in row.values.items()},
                 "interval": None if row.interval is None else row.interval.to_dict(),
+                "debiased_from": finite(row.plain),
                 "seconds": row.seconds,
                 "note": row.note,
             }
@@ -189,11 +222,15 @@ class Evaluation:
         ]
         whole = {
             "schema": SCHEMA,
-            "value": _finite({"": self.value})[""],
+            "value": finite(self.value),
             "interval": None if self.interval_or_none is None else self.interval_or_none.to_dict(),
             "gamma": self.gamma,
             "source": self.source,
             "features": repr(self.model.features),
+            "policy": self.policy_name,
+            "cost": self.cost,
+            "columns": {} if self.fitted is None else {role: list(of) for role, of in self.fitted.log.roles.items()},
+            "light": self.light,
             "estimators": rows,
             "comparison": None if self.comparison is None else self.comparison.to_dict(),
             "trust": None if self.trust is None else self.trust.to_dict(),
@@ -207,9 +244,18 @@ class Evaluation:
         self.model.save(path)
 
     def __str__(self) -> str:
-        trust = [] if self.trust is None else [str(self.trust), ""]
         compared = [] if self.comparison is None else [str(self.comparison), ""]
-        return "\n".join([self.table, "", *compared, *trust, *self.notes, *self._about_interval()])
+        return "\n".join([self.table, "", *compared, *self._told(), *self.notes, *self._about_interval()])
+
+    def _told(self) -> list[str]:
+        """The light and its reasons; of a comparison, those of both policies."""
+        if self.comparison is None:
+            return [] if self.trust is None else [str(self.trust), ""]
+        both = [(self.policy_name, self.trust), (self.comparison.name, self.comparison.other.trust)]
+        told = [each.about(name) for name, each in both if each is not None]
+        same = self.trust is not None and self.trust.light == self.comparison.light
+        which = "both policies" if same else "the worse of two policies"
+        return [f"Trust: {self.light}, {which}.", *told, ""] if told else []
 
     def _about_interval(self) -> list[str]:
         """What there is to know about the interval of the answer."""
@@ -218,70 +264,10 @@ class Evaluation:
             return []
         if not np.isfinite(found.half_width):
             return ["Warning: one episode, too short to be cut into blocks, says nothing about others: no interval."]
-        about = [f"The interval {_bounds(found)} covers {found.covers}."]
+        about = [f"The interval {bounds(found)} covers {found.covers}."]
         if found.kind == "sampled":
             about.append("The adjoint system of the interval was solved for a sample of the steps.")
         return about
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """How much more a policy is worth than another one, from the same log; ``print`` shows it."""
-
-    name: str
-    """Of the other policy."""
-    other: Evaluation
-    """Its answer."""
-    difference: Interval
-    """Of the value of the policy asked for less the other's."""
-
-    @property
-    def light(self) -> str:
-        """How far to trust the other answer."""
-        return "unchecked" if self.other.trust is None else self.other.trust.light
-
-    @property
-    def decided(self) -> bool:
-        """Whether the interval has zero outside."""
-        return 0.0 not in self.difference
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        interval, trust = self.other.interval_or_none, self.other.trust
-        return {
-            "policy": self.name,
-            "value": _finite({"": self.other.value})[""],
-            "interval": None if interval is None else interval.to_dict(),
-            "difference": self.difference.to_dict(),
-            "light": self.light,
-            "reasons": [] if trust is None else list(trust.reasons),
-        }
-
-    def __str__(self) -> str:
-        trust, found = self.other.trust, self.difference
-        bounds = f"{_bounds(found)} ({100 * found.level:.4g}%)" if np.isfinite(found.half_width) else "no interval"
-        lines = [f"Compared with {self.name}, which is worth {self.other.value:.5g}: {found.value:+.5g}, {bounds}."]
-        if not self.decided:
-            lines.append("The log does not decide which of them is better.")
-        lines.append(f"Trust in that value: {self.light}.")
-        return "\n".join([*lines, *(f"- {reason}" for reason in ([] if trust is None else trust.reasons))])
-
-
-def difference(a: Evaluation, b: Evaluation, *, states: ArrayLike | None = None, level: float = 0.95) -> Interval:
-    """An interval for the value of one policy less that of another, from the same log.
-
-    What an episode adds to one value it adds to the other one too, in part, so that the difference is known better than
-    two intervals side by side would say.
-
-    Parameters
-    ----------
-    a, b : Evaluation
-        Of the same log, with the same gamma.
-    states : (M, D), or (M,) numbers of states, optional
-        Whose mean value is compared; of the start states, if left out.
-    level : float in (0, 1)
-    """
-    return difference_interval(a.influence(states), b.influence(states), level)
 
 
 def _bounded(interval: Interval) -> Interval | None:
@@ -290,11 +276,3 @@ def _bounded(interval: Interval) -> Interval | None:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.5g}"
-
-
-def _bounds(interval: Interval | None) -> str:
-    return "" if interval is None else f"[{interval.low:.4g}, {interval.high:.4g}]"
-
-
-def _finite(values: dict[str, float]) -> dict[str, float | None]:
-    return {name: value if np.isfinite(value) else None for name, value in values.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,21 @@ class Starts:
     """(M,): their rows in the log; None if the states were given."""
     probabilities: FloatArray | None = None
     """(M, n_actions): of the policy, where it is a table."""
+
+
+class LeftOut(NamedTuple):
+    """What of a log an answer does not rest on: files that could not be used, and episodes in which numbers miss."""
+
+    files: int = 0
+    of_files: int = 0
+    episodes: int = 0
+    of_episodes: int = 0
+
+    @property
+    def share(self) -> float:
+        """Of the log, as far as it can be told: files count alike, and so do episodes."""
+        kept = (1.0 - self.files / max(1, self.of_files)) * (1.0 - self.episodes / max(1, self.of_episodes))
+        return 1.0 - kept
 
 
 @dataclass(frozen=True, eq=False)

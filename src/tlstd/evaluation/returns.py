@@ -171,7 +171,7 @@ def _episodes(transitions: Transitions) -> Folds:
 
 def _note(usable: BoolArray, kind: str, groups: Folds, reason: str) -> str:
     n, count = usable.size, int(np.count_nonzero(usable))
-    where = str(groups).partition(" of ")[2]
+    where = str(groups).rpartition(" in ")[0]
     if kind == "bootstrapped":
         return f"Returns of {n:,} steps in {where}, completed by a reference where they are not seen to their end."
     if count == n:

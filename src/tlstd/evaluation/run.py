@@ -15,8 +15,9 @@ from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.evaluation.choose import Each, one_by_one
 from tlstd.evaluation.evaluation import Row
-from tlstd.evaluation.fitted import Starts
+from tlstd.evaluation.fitted import LeftOut, Starts
 from tlstd.evaluation.intervals import Interval
+from tlstd.evaluation.names import doubt_about_cost, policy_name
 from tlstd.evaluation.policies import as_target
 from tlstd.features.auto_tiles import AutoTiles
 from tlstd.features.base import FeatureMap, check_map
@@ -92,6 +93,7 @@ class Run:
         level: float,
         report: Report | None,
         each: Each = one_by_one,
+        cost: bool = False,
     ) -> None:
         self.log, self.each = log, each
         self.gamma = parameters.real("gamma", gamma, low=0.0, high=1.0)
@@ -100,7 +102,9 @@ class Run:
         if self.gamma == 1.0 and not log.terminated.any():
             raise InvalidParameterError("gamma is 1, but no episode of the log terminates: use gamma < 1")
         self.notes: list[str] = list(log.notes)
+        self.cost = self._cost(cost)
         self.policy = self._policy(policy)
+        self.policy_name = policy_name(self.policy, log)
         self.target = None if self.policy is None else as_target(self.policy, log)
         if self.target is not None and self.target.function is not None:
             self.policy = self.target.function
@@ -113,6 +117,21 @@ class Run:
         self.continuous = log.actions is not None and log.actions.ndim == 2
         self.given_features = features
         self.starts = self._start_sets(start)
+
+    def _cost(self, cost: bool) -> bool:
+        """Whether rewards are costs; what is to be said about it."""
+        cost, doubt = parameters.flag("cost", cost), doubt_about_cost(self.log)
+        if cost:
+            self.notes.append("The rewards are costs, as told: smaller is better.")
+        elif doubt:
+            self.notes.append(f"Is less better? T{doubt[1:]}.")
+        return cost
+
+    @property
+    def left_out(self) -> LeftOut:
+        """Episodes of the log that were left out."""
+        n = self.log.n_dropped
+        return LeftOut(0, 0, n, n + self.log.n_episodes)
 
     def _policy(self, policy: Any) -> Any:
         """The policy given; else the one in the log's columns; else None, the one that acted."""

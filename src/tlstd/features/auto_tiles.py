@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.features.base import EqualByArguments, Factory, binary_rows
-from tlstd.features.states import as_box, as_state, as_states
+from tlstd.features.base import EqualByArguments, Factory
+from tlstd.features.states import as_box, as_state, as_states, binary_rows
 from tlstd.types import FloatArray, IntArray, SparseVector
 from tlstd.validation import as_real, locked
 
@@ -77,6 +77,8 @@ class AutoTiles(EqualByArguments):
     >>> tiles.encode([0.1, 0.5, 1.0]).nnz
     31
     """
+
+    _makes_sound_rows = True  # see ``encoded_once``
 
     def __init__(
         self, scales: Sequence[ArrayLike], *, tiles: Sequence[int], tilings: int, hash_size: int | None = None

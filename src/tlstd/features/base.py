@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 
 from tlstd.errors import InvalidParameterError
-from tlstd.types import FloatArray, IntArray, Vector
+from tlstd.types import FloatArray, Vector
 
 
 class FeatureMap(Protocol):
@@ -66,22 +65,6 @@ def _hashable(value: Any) -> Any:
 
 Factory: TypeAlias = Callable[[FloatArray, FloatArray], FeatureMap]
 """Makes a feature map from the corners of a box, low and high."""
-
-
-def binary_rows(index: IntArray, n_features: int, *, rising: bool) -> sp.csr_array:
-    """Ones at these places (N, n_active), as a canonical csr_array of shape (N, n_features) with 64-bit indices.
-
-    ``rising`` says that places rise along each row; otherwise they may repeat, and their ones add up.
-    """
-    X = sp.csr_array((len(index), n_features), dtype=np.float64)
-    # set, not passed: the constructor would search the indices for a smaller type, and estimators use 64 bits
-    X.indptr = np.arange(0, index.size + 1, index.shape[1])
-    X.indices, X.data = index.ravel(), np.ones(index.size)
-    if rising:
-        X.has_canonical_format = True
-    else:
-        X.sum_duplicates()
-    return X
 
 
 def check_map(value: object) -> None:

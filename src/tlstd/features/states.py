@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.base import FeatureMap
-from tlstd.types import FloatArray
-from tlstd.validation import as_real, locked
+from tlstd.types import FloatArray, IntArray
+from tlstd.validation import SoundRows, as_real, locked
 
 _FLOAT = np.dtype(np.float64)
 
@@ -70,6 +71,22 @@ def not_a_number(states: FloatArray, row: int) -> InvalidInputError:
     return InvalidInputError(f"state {row} is {states[row].tolist()}: clean or drop states that are not a number")
 
 
+def binary_rows(index: IntArray, n_features: int, *, rising: bool) -> sp.csr_array:
+    """Ones at these places (N, n_active), as a canonical csr_array of shape (N, n_features) with 64-bit indices.
+
+    ``rising`` says that places rise along each row; otherwise they may repeat, and their ones add up.
+    """
+    X = sp.csr_array((len(index), n_features), dtype=np.float64)
+    # set, not passed: the constructor would search the indices for a smaller type, and estimators use 64 bits
+    X.indptr = np.arange(0, index.size + 1, index.shape[1])
+    X.indices, X.data = index.ravel(), np.ones(index.size)
+    if rising:
+        X.has_canonical_format = True
+    else:
+        X.sum_duplicates()
+    return X
+
+
 def encoded(features: FeatureMap, observations: FloatArray) -> Any:
     """What a feature map, which may be anybody's, makes of observations (N, size): N rows."""
     store = features.encode_many(observations)
@@ -79,3 +96,9 @@ def encoded(features: FeatureMap, observations: FloatArray) -> Any:
             f"n_features={features.n_features}: return one row of features per observation"
         )
     return store
+
+
+def encoded_once(features: FeatureMap, observations: FloatArray) -> Any:
+    """As :func:`encoded`, for :class:`~tlstd.types.Transitions` at once: rows that cannot but be sound say so."""
+    store = encoded(features, observations)
+    return SoundRows(store) if "_makes_sound_rows" in vars(type(features)) else store  # not of a subclass

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.errors import InvalidParameterError
-from tlstd.features.base import EqualByArguments, Factory, binary_rows
-from tlstd.features.states import as_box, as_counts, as_state, as_states, not_a_number
+from tlstd.features.base import EqualByArguments, Factory
+from tlstd.features.states import as_box, as_counts, as_state, as_states, binary_rows, not_a_number
 from tlstd.types import FloatArray, IntArray, SparseVector
 from tlstd.validation import locked
 
@@ -94,6 +94,8 @@ class TileCoder(EqualByArguments):
     array([[ 611767,  410465,  531192,  427449, 1048576]])
     """
 
+    _makes_sound_rows = True  # see ``encoded_once``
+
     def __init__(
         self,
         low: ArrayLike,
@@ -169,7 +171,8 @@ class TileCoder(EqualByArguments):
 
     def encode_many(self, states: ArrayLike) -> sp.csr_array:
         """Features of states (N, D), as a canonical csr_array of shape (N, n_features) with 64-bit indices."""
-        return binary_rows(self.indices(states), self.n_features, rising=self.hash_size is None)
+        index = self._indices(as_states(states, self.low.size, with_nan=True))
+        return binary_rows(index, self.n_features, rising=self.hash_size is None)
 
     def __repr__(self) -> str:
         tiles = "×".join(str(n) for n in self.tiles)

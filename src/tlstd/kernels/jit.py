@@ -12,9 +12,9 @@ def kernel(function: Function) -> Function:
     """Compile ``function`` on first use and cache the machine code beside its source file.
 
     No ``fastmath``: NaN and the order of additions keep their meaning. Numba's cache does not notice edits in
-    *other* files, so kernels that call each other live in one file.
+    *other* files, so kernels that call each other live in one file. Nothing calls them from C.
     """
-    return cast(Function, numba.njit(cache=True, nogil=True)(function))
+    return cast(Function, numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function))
 
 
 def inlined(function: Function) -> Function:

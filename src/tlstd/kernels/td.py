@@ -417,17 +417,46 @@ def value(ids, vals, index, hashed, table, stamps, numbers):
 
 
 @inlined
-def rescale(table, epochs, S, more, m, width):
-    """Multiply the columns of h by σ, in place, and begin again with σ = 1. O(d m), once in many steps."""
-    for at in range(0, table.size, width):
-        for c in range(1 + m, width):
-            table[at + c] *= more[0]
-    for k in range(0, epochs.size, width):
-        for c in range(1 + m, width):
-            epochs[k + c] *= more[0]
-    for c in range(m, width - 1):
-        S[c] *= more[0]
-    more[0] = 1.0
+def shrink(table, epochs, S, more, factor, m, width):
+    """h ← factor · h, by its σ alone, in place; returns σ of before. O(d m) once in many steps, else O(1)."""
+    sigma = more[0]
+    more[0] *= factor
+    if not 1e-60 <= abs(more[0]) <= 1e60:  # multiply the columns of h by σ, and begin again with σ = 1
+        for at in range(0, table.size, width):
+            for c in range(1 + m, width):
+                table[at + c] *= more[0]
+        for k in range(0, epochs.size, width):
+            for c in range(1 + m, width):
+                epochs[k + c] *= more[0]
+        for c in range(m, width - 1):
+            S[c] *= more[0]
+        more[0] = 1.0
+    return sigma
+
+
+@inlined
+def squares(vals, start, stop, decayed, decay, rho, more):
+    """Let z·z follow, in place, where the trace before x is ``decayed`` along x. Returns z·x."""
+    square = 0.0
+    for e in range(start, stop):
+        square += vals[e] * vals[e]
+    more[1] = (rho * decay) ** 2 * more[1] + 2.0 * rho * decayed + rho * rho * square
+    return decayed + rho * square
+
+
+@inlined
+def gradient_moves(rewards, t, step, lambda_, kappa, second, along, sigma, P, v, v_next, correction, more, m):
+    """Turn v and v' into what w and h move along z, x' and x (the last negative), and let z·h follow; in place."""
+    alpha, discount, decay, rho, beta = step
+    for c in range(m):
+        hx = sigma * v[m + c]
+        delta = rewards[t, c] + discount * v_next[c] - v[c]
+        s = rho * (decay * more[2 + c] + hx)
+        v_next[c] = alpha * discount * (1.0 - lambda_) * s
+        correction[c] = -alpha * hx if second else 0.0
+        correction[m + c] = beta * hx / more[0]
+        v[c], v[m + c] = 0.0 if second else alpha * delta * P, beta * delta * P / more[0]
+        more[2 + c] = (1.0 - beta * kappa) * s + beta * (delta * more[1] - hx * along)
 
 
 @inlined
@@ -440,7 +469,8 @@ def _learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second,
     v, v_next, correction = np.zeros((3, 2 * m))
     caught_up = -1
     for t in range(first.size):
-        alpha, discount, decay, rho, beta = steps[0, t], steps[1, t], steps[2, t], steps[3, t], steps[4, t]
+        step = steps[0, t], steps[1, t], steps[2, t], steps[3, t], steps[4, t]
+        _, discount, decay, rho, beta = step
         start, stop, i, j = indptr[first[t]], indptr[first[t] + 1], indptr[next_[t]], indptr[next_[t] + 1]
         P *= rho * decay
         fresh = not 1.0 / 64.0 <= P <= 64.0
@@ -466,25 +496,9 @@ def _learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second,
             P, caught_up = 1.0, -1
 
         # z·z, z·x, and by them z·h before and after the step
-        square = 0.0
-        for e in range(start, stop):
-            square += vals[e] * vals[e]
-        decayed = P * overlap
-        more[1] = (rho * decay) ** 2 * more[1] + 2.0 * rho * decayed + rho * rho * square
-        along = decayed + rho * square
-        sigma = more[0]
-        more[0] *= 1.0 - beta * kappa
-        if not 1e-60 <= abs(more[0]) <= 1e60:
-            rescale(table, epochs, S, more, m, width)
-        for c in range(m):
-            hx = sigma * v[m + c]
-            delta = rewards[t, c] + discount * v_next[c] - v[c]
-            s = rho * (decay * more[2 + c] + hx)
-            v_next[c] = alpha * discount * (1.0 - lambda_) * s
-            correction[c] = -alpha * hx if second else 0.0
-            correction[m + c] = beta * hx / more[0]
-            v[c], v[m + c] = 0.0 if second else alpha * delta * P, beta * delta * P / more[0]
-            more[2 + c] = (1.0 - beta * kappa) * s + beta * (delta * more[1] - hx * along)
+        along = squares(vals, start, stop, P * overlap, decay, rho, more)
+        sigma = shrink(table, epochs, S, more, 1.0 - beta * kappa, m, width)
+        gradient_moves(rewards, t, step, lambda_, kappa, second, along, sigma, P, v, v_next, correction, more, m)
 
         # z ← ρ (γ_t λ z + x) with w and h as they are, then w and h along z, x and x'
         largest = move(rows, vals, start, stop, table, rho / P, False, S, correction, largest, width)

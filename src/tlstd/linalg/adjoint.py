@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tlstd.kernels import krylov as kernels
-from tlstd.linalg.chunk_products import gather
+from tlstd.linalg.chunk_products import gather, values
 from tlstd.linalg.held_out import BoolArray, Folds
 from tlstd.linalg.krylov import Arnoldi, weakly
 from tlstd.linalg.sample_operator import SampleOperator
@@ -117,7 +117,7 @@ def trace_values(
     columns = np.ascontiguousarray(H)
     for c, chunk in enumerate(samples.chunks):
         count, start = samples.count(c), c * samples.chunk_size
-        rhos = np.ones(count) if chunk.rhos is None else chunk.rhos
+        rhos = chunk.ratios(count)
         kernels.follow_traces(
             *(gather(chunk, count, columns), chunk.row[:count], chunk.trace_discounts, rhos, operator.lambda_),
             *(cut[start : start + count], carry, out[start : start + count]),
@@ -131,9 +131,6 @@ def td_errors(operator: SampleOperator, W: FloatArray) -> FloatArray:
     errors, columns = np.empty((samples.n_kept, W.shape[1])), np.ascontiguousarray(W)
     for c, chunk in enumerate(samples.chunks):  # one chunk at a time: there may be many samples
         count, start = samples.count(c), c * samples.chunk_size
-        P, next_row = gather(chunk, count, columns), chunk.next_row[:count]
-        on_next = np.where(next_row[:, None] >= 0, P[next_row], 0.0)
-        errors[start : start + count] = (
-            chunk.rewards[:count, :1] + chunk.discounts[:count, None] * on_next - P[chunk.row[:count]]
-        )
+        on_x, on_next = values(chunk, count, columns)
+        errors[start : start + count] = chunk.rewards[:count, :1] + chunk.discounts[:count, None] * on_next - on_x
     return errors

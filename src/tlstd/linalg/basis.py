@@ -203,7 +203,7 @@ def sparse_basis(U: FloatArray, block: SparseVectors, scratch: FloatArray, n: in
     P = block.products("factor", U).T
     if U.shape[1] >= n:  # U spans everything
         return Basis(U, block, np.zeros(0, dtype=np.int64), P, n)
-    gram, same_as = block.gram(n)
+    gram, same_as = block.gram.of(block, n)
     residual = gram - P.T @ P
     is_first = same_as == np.arange(block.count)
     if is_first.all():
@@ -278,14 +278,15 @@ class GrowingBasis:
                 self._picked, self._on_U = enlarged(self._picked, size), enlarged(self._on_U, size)
                 self._on_Q, self._on_E = enlarged(self._on_Q, size, size), enlarged(self._on_E, size)
             self._on_U[first : block.count] = block.products("factor", self.U)[first:]
-            gram, same_as = block.gram(n)
+            gram, same_as = block.gram.of(block, n)
             for j in range(first, block.count):
                 self._sort_in(j, int(same_as[j]), gram, scratch)
             self.count = block.count
         k, m = self.count, self._n_picked
-        self._E = enlarged(self._E, n)
         coordinates = np.hstack([self._on_U[:k], self._on_Q[:k, :m], self._on_E[:k]]).T
-        return Basis(self.U, block, self._picked[:m].copy(), coordinates, n, self._E)
+        if self._E.shape[1]:
+            self._E = enlarged(self._E, n)
+        return Basis(self.U, block, self._picked[:m].copy(), coordinates, n, self._E if self._E.shape[1] else None)
 
     def _sort_in(self, j: int, same_as: int, gram: FloatArray, scratch: FloatArray) -> None:
         block = self.block

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.kernels import sparse as kernels
 from tlstd.kernels import transitions as checks
-from tlstd.types import FloatArray, IntArray, Matrix, SparseVector, Transition, Transitions, Vector
+from tlstd.types import FloatArray, IntArray, SparseVector, Transition, Transitions, Vector
 from tlstd.validation import locked
 
 CSRArrays: TypeAlias = tuple[IntArray, IntArray, FloatArray]
@@ -55,12 +55,14 @@ class Batch:
     @classmethod
     def from_transitions(cls, t: Transitions) -> Batch:
         """All columns; features are not copied, other columns only where they are strided or read-only."""
-        x, x_next = _store(t.store), _store(t.next_store)
-        if isinstance(x, tuple) != isinstance(x_next, tuple):
-            x, x_next = _as_csr(x), _as_csr(x_next)
+        stores = (t.store,) if t.store is t.next_store else (t.store, t.next_store)
+        sides: list[Rows] = [m if isinstance(m, np.ndarray) else (m.indptr, m.indices, m.data) for m in stores]
+        if isinstance(sides[0], tuple) != isinstance(sides[-1], tuple):
+            sides = [_as_csr(side) for side in sides]
         rewards = t.rewards[:, None] if t.rewards.ndim == 1 else t.rewards
-        columns = (rewards, t.discounts, t.trace_discounts, t.rhos)
-        return cls(x, plain(t.rows), x_next, plain(t.next_rows), *map(plain, columns))
+        columns: Any = (t.rows, t.next_rows, rewards, t.discounts, t.trace_discounts, t.rhos)
+        rows, next_rows, *numbers = [c if c.flags.carray else c.copy() for c in columns]  # see ``plain``
+        return cls(sides[0], rows, sides[-1], next_rows, *numbers)
 
     def __len__(self) -> int:
         return self.rows.size
@@ -102,14 +104,8 @@ class Batch:
             return None
         lengths = np.empty(self.rows.size)
         columns = (self.rewards, self.discounts, self.trace_discounts, self.rhos)
-        sides = (self.x, self.rows, self.x_next, self.next_rows, self.one_store)
+        sides = (self.x, self.rows, self.x_next, self.next_rows, self.x is self.x_next)
         return lengths if checks.are_sound(*sides, columns, n_features, lengths) else None
-
-    @property
-    def one_store(self) -> bool:
-        """Whether both sides are rows of the same sparse matrix."""
-        pairs = zip(self.x, self.x_next, strict=False)
-        return isinstance(self.x, tuple) and isinstance(self.x_next, tuple) and all(a is b for a, b in pairs)
 
     def follow_trace(
         self, lambda_: float, bound: float, limit: float, lengths: FloatArray | None = None
@@ -190,12 +186,6 @@ def plain(column: NDArray[Number]) -> NDArray[Number]:
 def _one_row(x: Vector) -> CSRArrays:
     indices, values = vector_arrays(x)
     return np.array([0, indices.size]), plain(indices), plain(values)
-
-
-def _store(matrix: Matrix) -> Rows:
-    if isinstance(matrix, np.ndarray):
-        return matrix
-    return matrix.indptr, matrix.indices, matrix.data
 
 
 def _as_csr(rows: Rows) -> CSRArrays:

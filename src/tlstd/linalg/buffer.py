@@ -52,21 +52,25 @@ class Buffer(ABC):
     @property
     def count(self) -> int:
         """Samples in the buffer, k. Raised last: an interruption before that leaves no sample."""
-        return int(self._count[0])
+        return self._count.item()
+
+    @count.setter
+    def count(self, count: int) -> None:
+        self._count[0] = count
 
     # --- taking samples in ------------------------------------------------------------------------------------------
 
     def append(
         self, batch: Batch, decays: FloatArray, seen: SeenFeatures, trace: AccumulatingTrace, undo_to: int | None
     ) -> None:
-        """Write samples into the buffer, which has room for them; they count when :meth:`count_to` was called.
+        """Write samples into the buffer, which has room for them; they count when the caller sets :attr:`count`.
 
         ``undo_to`` is how many samples the system has without them, if they may have to be taken back.
         """
         if self.rhos.size < self.capacity:  # restored, with no room
             self._widen()
         first = self.count
-        new = slice(first, first + len(batch))
+        new = slice(first, first + batch.rows.size)
         self.decays[new], self.rhos[new], self.rewards[new] = decays, batch.rhos, batch.rewards
         self._append_vectors(batch, decays, seen, trace, undo_to)
 
@@ -80,16 +84,14 @@ class Buffer(ABC):
     ) -> None:
         """Append x to the left and d = x - γx′ to the right vectors."""
 
-    def count_to(self, count: int, z: FloatArray, n: int) -> None:
-        """Have so many samples; a buffer's first one is given its head from the trace z before it. n rows."""
-        if self.count == 0:
-            decay, rho = self.decays[0], self.rhos[0]
-            self.has_head = bool(decay * rho != 0.0 and z.any())
-            if self.has_head:
-                head = rho * self.left.first_vector(n)
-                head[: z.size] += rho * decay * z  # Algorithm 1: z ← γλ z + x
-                self.left.set_head(head)
-        self._count[0] = count
+    def begin(self, z: FloatArray, n: int) -> None:
+        """Give the first sample, before it counts, its head from the trace z before it. n rows."""
+        decay, rho = self.decays[0], self.rhos[0]
+        self.has_head = bool(decay * rho != 0.0 and z.any())
+        if self.has_head:
+            head = rho * self.left.first_vector(n)
+            head[: z.size] += rho * decay * z  # Algorithm 1: z ← γλ z + x
+            self.left.set_head(head)
 
     def _widen(self) -> None:
         """Give everything its full length."""
@@ -101,7 +103,7 @@ class Buffer(ABC):
 
     def mend(self, count: int | None = None) -> None:
         """Put everything in order, with the first ``count`` samples or all that were counted."""
-        self._count[0] = self.count if count is None else count
+        self.count = self.count if count is None else count
         self._kept_bases, self._scratch = (None, None), np.zeros(self._scratch.size)
         self.left.mend(self.count)
         self.right.mend(self.count)
@@ -125,14 +127,14 @@ class Buffer(ABC):
 
     def traces(self, left: Basis) -> FloatArray:
         """Coordinates (k, size) of the traces z₁, …, z_k in the basis of the left side."""
-        k = self.count
+        k = left.coordinates.shape[1]
         Z: FloatArray = self.left.norms[:k, None] * left.coordinates.T  # of z₁, x₂, …, x_k
         kernels.traces_from_features(self.decays[:k], self.rhos[:k], self.has_head, Z)
         return Z
 
     def on_vectors(self, on_traces: FloatArray) -> FloatArray:
         """Coefficients (k, m) on the left unit vectors from those on the traces, in place."""
-        k = self.count
+        k = on_traces.shape[0]
         kernels.traces_from_features_adjoint(self.decays[:k], self.rhos[:k], self.has_head, on_traces)
         on_traces *= self.left.norms[:k, None]
         return on_traces
@@ -154,7 +156,7 @@ class Buffer(ABC):
 
     def restore(self, saved: Saved, count: int, capacity: int, n: int, *, has_trace: bool) -> None:
         """Take over ``count`` samples that were saved, over n rows, with no room for more; only of fresh objects."""
-        self.capacity, self._count[0] = capacity, count
+        self.capacity, self.count = capacity, count
         self.decays = saved.floats("decays", count, low=0.0, high=1.0)
         self.rhos = saved.floats("rhos", count, low=0.0, high=MAX_MAGNITUDE)
         m = self.rewards.shape[1]

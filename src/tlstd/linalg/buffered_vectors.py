@@ -24,6 +24,7 @@ _UNIT = 1e-10
 """Deviation from length one that no saved unit vector has."""
 
 
+_FEWEST = 512  # entries for which there is room: the first samples should not make more at every step
 _NO_HEAD: FloatArray = np.zeros(0)
 
 
@@ -37,7 +38,7 @@ class SparseVectors:
         self.norms: FloatArray = np.zeros(capacity)
         self.count = 0
         self.head: FloatArray | None = None
-        self._gram = _Gram()
+        self.gram = Gram()
         self._products: dict[str, tuple[FloatArray, int]] = {}
 
     @property
@@ -49,19 +50,19 @@ class SparseVectors:
         """Make room for ``nnz`` further entries."""
         needed = int(self.indptr[self.count]) + nnz
         if needed > self.rows.size:
-            size = max(needed, self.rows.size * 3 // 2)
+            size = max(needed, self.rows.size * 3 // 2, _FEWEST)
             self.__dict__.update(rows=enlarged(self.rows, size), vals=enlarged(self.vals, size))
 
     def emptied(self) -> SparseVectors:
         """An empty block with the same memory; this one must not be used any more."""
         other = SparseVectors(0)
         other.indptr, other.rows, other.vals, other.norms = self.arrays
-        other._gram = self._gram.emptied(self)
+        other.gram = self.gram.emptied(self)
         return other
 
     def mend(self, count: int) -> None:
         """Be the first ``count`` vectors, with nothing computed from them."""
-        self.__dict__.update(count=count, head=self.head if count else None, _gram=_Gram(), _products={})
+        self.__dict__.update(count=count, head=self.head if count else None, gram=Gram(), _products={})
 
     def set_head(self, head: FloatArray) -> None:
         """Replace vector 0 by a dense one."""
@@ -78,13 +79,6 @@ class SparseVectors:
     def nnz(self) -> int:
         """Number of entries of all vectors, without the head."""
         return int(self.indptr[self.count])
-
-    def gram(self, n: int) -> tuple[FloatArray, IntArray]:
-        """SᵀS, (k, k), of vectors over n rows, and for each vector the first that equals it, itself if there is none.
-
-        Only what is new since the last call is computed.
-        """
-        return self._gram.of(self, n)
 
     def products(self, name: str, B: FloatArray) -> FloatArray:
         """SᵀB, (k, m), as :meth:`dots`, for a B that stays the same while the buffer fills; once per vector."""
@@ -257,7 +251,7 @@ class DenseVectors:
 BufferedVectors: TypeAlias = SparseVectors | DenseVectors
 
 
-class _Gram:
+class Gram:
     """Inner products of sparse vectors with each other, and which of them are equal; computed once per vector."""
 
     def __init__(self) -> None:
@@ -269,9 +263,9 @@ class _Gram:
         self._same_as: IntArray = none
         self._repeats: IntArray = none  # a hash table
 
-    def emptied(self, vectors: SparseVectors) -> _Gram:
+    def emptied(self, vectors: SparseVectors) -> Gram:
         """An empty one with the same memory."""
-        other = _Gram()
+        other = Gram()
         other._matrix, other._same_as, other._repeats = self._matrix, self._same_as, self._repeats
         other._lists = self._lists
         if self._n_known:
@@ -280,13 +274,17 @@ class _Gram:
         return other
 
     def of(self, vectors: SparseVectors, n: int) -> tuple[FloatArray, IntArray]:
-        """See :meth:`SparseVectors.gram`."""
+        """SᵀS, (k, k), of vectors over n rows, and for each vector the first that equals it, itself if there is none.
+
+        Only what is new since the last call is computed.
+        """
         known, count, arrays = self._n_known, vectors.count, (vectors.indptr, vectors.rows, vectors.vals)
         if known < count:
             self._find_repeats(vectors)
-            sizes = n, vectors.rows.size, vectors.rows.size
-            last, previous, owner = (_lengthened(a, size) for a, size in zip(self._lists, sizes, strict=True))
-            self._lists = last, previous, owner
+            last, previous, owner = self._lists
+            if last.size < n or owner.size < vectors.rows.size:
+                size = vectors.rows.size
+                self._lists = _lengthened(last, n), _lengthened(previous, size), _lengthened(owner, size)
             if self._matrix.shape[0] < count:
                 size = min(vectors.norms.size, 2 * count)
                 self._matrix = enlarged(self._matrix[:known, :known], size, size)
@@ -305,7 +303,8 @@ class _Gram:
         if self._repeats.size < 2 * size:
             self._repeats = np.full(1 << (2 * size).bit_length(), -1, dtype=np.int64)
             first = 0
-        self._same_as = _lengthened(self._same_as, size)
+        if self._same_as.size < size:
+            self._same_as = _lengthened(self._same_as, size)
         if first == 0 and vectors.head is not None:  # vector 0 is another one than its entries
             self._same_as[0] = 0
             first = 1
@@ -315,4 +314,4 @@ class _Gram:
 
 def _lengthened(array: IntArray, size: int) -> IntArray:
     """The array itself if it is long enough, otherwise a longer copy, filled up with −1."""
-    return array if array.size >= size else enlarged(array, size + size // 3, fill=-1)
+    return array if array.size >= size else enlarged(array, size + size // 3 + _FEWEST // 8, fill=-1)

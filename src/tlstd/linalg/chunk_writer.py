@@ -42,7 +42,7 @@ def _copy_sparse(
     start, shared = int(chunk.ptr[n_rows]), np.empty(len(part), dtype=np.bool_)
     tail = _NO_ROW if last < 0 else _stored_row(chunk, last, seen)
     n_new, n_entries = kernels.plan_sparse(
-        x, rows, x_next, next_rows, part.one_store, part.discounts, tail, min(last, 0), shared
+        x, rows, x_next, next_rows, x is x_next, part.discounts, tail, min(last, 0), shared
     )
     chunk.room(stop, n_rows + n_new, start + n_entries, limit)
     ids, vals = np.empty(n_entries, dtype=np.int64), np.empty(n_entries)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tlstd.container import Saved, State
 from tlstd.linalg.batch import Batch, packed, row_arrays
-from tlstd.linalg.projected_stream import ProjectedStream
+from tlstd.linalg.projected_stream import ProjectedStream, SmallSystem
 from tlstd.linalg.svd import svd
 from tlstd.linalg.threads import one_thread
 from tlstd.linalg.truncated_system import TruncatedSystem
@@ -88,9 +88,9 @@ class FactorStream:
         total, weight = (float(n_samples), 1.0) if beta is None else (1.0, beta / (1.0 - beta))
         with one_thread():
             c, trace = total * (table[:, :q].T @ b), table.T @ z
-        options: dict[str, Any] = {"n_samples": n_samples, "first": q, "weight": weight, "growth": self._growth}
         M = np.diag(total * sigma)
-        return tuple(ProjectedStream(table, left, M, c[:, i].copy(), trace, **options) for i in range(c.shape[1]))
+        systems = (SmallSystem.begun(M, c[:, i], trace, n_samples, weight) for i in range(c.shape[1]))
+        return tuple(ProjectedStream(table, left, system, first=q, growth=self._growth) for system in systems)
 
     def _bases(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
         """[U V] without what is left out, (I, 0), σ, b and z of the last compression."""
@@ -129,7 +129,7 @@ class FactorStream:
                 sides = np.vstack(part.dense(self.system.seen.ids))
                 return sides @ stream.table, each[:N], each[N:]
         x, rows, x_next, next_rows = part.sparse()
-        if part.one_store:  # the next row mostly is the following row
+        if x is x_next:  # the next row mostly is the following row
             picked, where = np.unique(np.concatenate([rows, next_rows]), return_inverse=True)
             each = where.astype(np.int32)
             return self._gathered(stream, x, picked), each[:N], each[N:]
@@ -167,7 +167,7 @@ class FactorStream:
             return {}
         if not streams:
             return {"followed": False}
-        return {f"target_{i}": stream.system_state() for i, stream in enumerate(streams)}
+        return {f"target_{i}": stream.system.state() for i, stream in enumerate(streams)}
 
     def restore(self, saved: Saved) -> None:
         """Take over a saved state, if it fits the system, which has been restored; only of fresh objects."""
@@ -179,10 +179,10 @@ class FactorStream:
                     raise saved.error("followed", "is true without a system")
                 streams = ()
             for i, stream in enumerate(streams):
-                stream.restore_system(saved.part(f"target_{i}"), system.n_samples)
+                stream.system = SmallSystem.restored(saved.part(f"target_{i}"), stream.shape, system.n_samples)
             self._made = system.n_compressed, {system.n_samples: streams}
 
 
 def _finite(streams: tuple[ProjectedStream, ...]) -> tuple[ProjectedStream, ...]:
     """The systems, or none if numbers have become too large in one of them."""
-    return streams if all(stream.is_finite() for stream in streams) else ()
+    return streams if all(stream.system.is_finite() for stream in streams) else ()

@@ -39,14 +39,14 @@ class Factors:
         self.orthogonality_bound = 0.0  # how far from orthonormal they may have become since that was measured
 
     def replaced(
-        self, left: Basis, L: FloatArray, sigma: FloatArray, right: Basis, R: FloatArray
+        self, left: Basis, right: Basis, L: FloatArray, sigma: FloatArray, R: FloatArray
     ) -> tuple[Factors, list[tuple[FloatArray, FloatArray]]]:
         """L diag(sigma) Rᵀ, given in the coordinates of bases that extend U and V, as a new object.
 
         And what :meth:`orthonormalise` returned, if that was needed.
         """
         other = Factors(self.rank)
-        other.U, other.sigma, other.V = left.expand(L), sigma, right.expand(R)
+        other.U, other.sigma, other.V = left.expand(L), sigma, right.expand(R)  # Algorithm 2, lines 5 and 6
         bound = self.orthogonality_bound + max(left.orthogonality_loss(L), right.orthogonality_loss(R))
         if bound > MAX_ORTHOGONALITY_BOUND:
             return other, other.orthonormalise()

@@ -65,7 +65,7 @@ class Folds(NamedTuple):
         whole = self.n_groups - self.n_blocks
         parts = [f"{whole:,} episode{'s' * (whole != 1)}"] if whole else []
         parts += [f"{self.n_blocks:,} blocks of a stream"] if self.n_blocks else []
-        return f"{self.n_folds} folds of {' and '.join(parts)}"
+        return f"{' and '.join(parts)} in {self.n_folds} folds"
 
 
 class Reference(NamedTuple):
@@ -130,7 +130,7 @@ def make_folds(
 
     >>> made = make_folds(np.full(1000, 0.5), np.full(1000, 0.5), folds=2)
     >>> print(made, np.flatnonzero(made.cut)[:3], np.bincount(made.fold))
-    2 folds of 20 blocks of a stream [ 0 50 100] [500 500]
+    20 blocks of a stream in 2 folds [ 0 50 100] [500 500]
     """
     n = discounts.size
     if n == 0:

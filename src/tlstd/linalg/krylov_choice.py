@@ -133,7 +133,8 @@ class _Search:
     def _product(self, V: FloatArray, columns: Sequence[int]) -> FloatArray:
         n_folds = self.numbers.size
         systems = self.numbers[np.asarray(columns) % n_folds]
-        products, values = self.operator.matvec_and_values(V, systems=systems)
+        values = np.empty((self.operator.samples.n_kept, V.shape[1]))
+        products = self.operator.matvec(V, systems=systems, values=values)
         for i, c in enumerate(columns):
             m = self.arnoldi.paths[c].dimension
             table = self.on_basis[c]

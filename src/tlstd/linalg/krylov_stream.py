@@ -10,7 +10,7 @@ from tlstd.container import Saved, State
 from tlstd.linalg.batch import Batch, packed
 from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.krylov_choice import DimensionChoice, choose_dimensions
-from tlstd.linalg.projected_stream import ProjectedStream, projected_trace
+from tlstd.linalg.projected_stream import ProjectedStream, SmallSystem, projected_trace
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_store import SampleStore
 from tlstd.linalg.samples import Samples
@@ -85,14 +85,14 @@ class KrylovStream:
             self.catch_up()
             if values is not None and self.refreshed == self.store.samples.n_samples:
                 last = self._next_rows(part, np.array([len(part) - 1]))
-                values[stop - 1] = [p.coordinates_of(*last)[0, : p.dimension] @ p.y for p in self._made[1]]
+                values[stop - 1] = [p.coordinates_of(*last)[0, : p.shape[1]] @ p.system.y for p in self._made[1]]
             start = stop
 
     def append_one(self, t: Transition, bound: FloatArray) -> bool:
         """Store and follow one transition by a compiled call each; False, with nothing changed, if that cannot be."""
         samples, (_, streams) = self.store.samples, self._made
         n = samples.n_samples
-        if len(streams) != 1 or streams[0].n_samples != n or n + 1 >= self.next_refresh:
+        if len(streams) != 1 or streams[0].system.n_samples != n or n + 1 >= self.next_refresh:
             return False
         stored = self.store.append_one(t, bound)
         if stored is None:
@@ -104,7 +104,7 @@ class KrylovStream:
     def value(self, x: SparseVector) -> float | None:
         """As :meth:`predict`, of one target, by one compiled call; None if something has to be done before."""
         samples, (_, streams) = self.store.samples, self._made
-        if len(streams) != 1 or not streams[0].n_samples == samples.n_samples < self.next_refresh:
+        if len(streams) != 1 or not streams[0].system.n_samples == samples.n_samples < self.next_refresh:
             return None
         return streams[0].value_of(x, self.store.index)
 
@@ -112,7 +112,7 @@ class KrylovStream:
         """Follow what is in the store, if an append was interrupted, and refresh if it is time."""
         samples = self.store.samples
         refreshed, streams = self._made
-        if (streams[-1].n_samples if streams else refreshed) == samples.n_samples < self.next_refresh:
+        if (streams[-1].system.n_samples if streams else refreshed) == samples.n_samples < self.next_refresh:
             return
         for target, projected in enumerate(streams):
             projected.follow(samples, self.store.lambda_, target)
@@ -159,11 +159,8 @@ class KrylovStream:
                 Q, Y, R, c = path.projection(dimension)
                 table = np.ascontiguousarray(Q.T)
                 trace = projected_trace(samples, lambda_, table)
-                made.append(
-                    ProjectedStream(
-                        table, Y, total * R, total * c, trace, n_samples=samples.n_samples, weight=weight, growth=growth
-                    )
-                )
+                system = SmallSystem.begun(total * R, total * c, trace, samples.n_samples, weight)
+                made.append(ProjectedStream(table, Y, system, growth=growth))
         return tuple(made)
 
     # --- reading ----------------------------------------------------------------------------------------------------

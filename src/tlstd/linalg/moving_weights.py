@@ -30,8 +30,7 @@ class MovingWeights:
 
     def begin(self, ids: IntArray, values: FloatArray) -> None:
         """Start at weights (n, m) of the features ``ids``, before the system has seen anything."""
-        self.system.seen = SeenFeatures(self.system.n_features)
-        self.system.seen.insert(ids)
+        self.system.seen = SeenFeatures(self.system.n_features, ids)
         self.base = values.copy()
 
     def predict(self, ids: IntArray, values: FloatArray) -> FloatArray:
@@ -56,7 +55,7 @@ class MovingWeights:
         core = system.core()
         if system.rank:
             right = core.right
-            step_V, step_D, step_E = right.split(np.outer(system.step(rcond), along_inverse))
+            step_V, step_D, step_E = right.split(np.outer(core.step(rcond), along_inverse))
             on_V = on_V + step_V
             on_right[right.picked] += step_D
             if step_E.shape[0]:

@@ -88,6 +88,16 @@ class OldPart(NamedTuple):
     forecasts: Forecasts | None = None
     """Errors for samples that came later, by dimension; None where nothing is to be chosen."""
 
+    def product(self, V: FloatArray, *, adjoint: bool = False) -> FloatArray:
+        """A_old V, or A_oldᵀ V, for V (n₀, m)."""
+        C, Q = (self.right, self.left) if adjoint else (self.left, self.right)
+        on_Q = Q.T @ V
+        product: FloatArray = C @ on_Q
+        if self.beyond > 0.0:
+            product += self.beyond * V
+            product -= self.right @ (self.beyond * (self.right.T @ V if adjoint else on_Q))
+        return product
+
     def state(self) -> State:
         """What :meth:`restored` takes."""
         state = {name: value for name, value in self._asdict().items() if name != "forecasts"}

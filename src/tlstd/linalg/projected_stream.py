@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,66 @@ _MOST_WEIGHT = 1e50  # of a sample, before all is scaled down
 _NO_VALUES: FloatArray = np.zeros(0)
 
 
+class SmallSystem(NamedTuple):
+    """M y = c, in place up to date with its solution after every sample; as the kernels take it (see their header)."""
+
+    matrices: tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+    """M (m, m), its inverse, c (m,) and y."""
+    moving: tuple[FloatArray, FloatArray]
+    """tableᵀz (k,) after the last sample; the weight of the next, two numbers of the inverse, and samples so far."""
+
+    @classmethod
+    def begun(cls, M: FloatArray, c: FloatArray, trace: FloatArray, n_samples: int, weight: float = 1.0) -> SmallSystem:
+        """LᵀA R and Lᵀb after ``n_samples``, as sums over samples in units of the weight of the next one."""
+        made = cls(
+            (np.array(M), np.zeros_like(M), np.array(c), np.zeros_like(c)),
+            (np.array(trace), np.array([weight, 0.0, 0.0, float(n_samples)])),
+        )
+        kernels.begin(*made)
+        return made
+
+    @property
+    def n_samples(self) -> int:
+        """Samples so far."""
+        return int(self.moving[1].item(3))
+
+    @property
+    def y(self) -> FloatArray:
+        """The solution's coordinates; a view."""
+        return self.matrices[3]
+
+    def is_finite(self) -> bool:
+        """Whether no number has become too large."""
+        return all(np.isfinite(array).all() for array in (*self.matrices, *self.moving))
+
+    def copied(self) -> SmallSystem:
+        """A copy, in smaller units where the weight has become large."""
+        M, inverse, c, y = (part.copy() for part in self.matrices)
+        trace, numbers = (part.copy() for part in self.moving)
+        if numbers[0] > _MOST_WEIGHT:  # powers of two: nothing is rounded
+            factor = 2.0 ** -np.frexp(numbers[0])[1]
+            for part, scale in ((M, factor), (c, factor), (inverse, 1.0 / factor)):
+                part *= scale
+            numbers[0] *= factor
+        return SmallSystem((M, inverse, c, y), (trace, numbers))
+
+    def state(self) -> State:
+        """What :meth:`restored` takes."""
+        names = "M", "inverse", "c", "y", "trace", "numbers"
+        return dict(zip(names, (*self.matrices, *self.moving), strict=True))
+
+    @classmethod
+    def restored(cls, saved: Saved, shape: tuple[int, int], n_samples: int) -> SmallSystem:
+        """The system that was saved, if it can be one with ``left`` of this shape after ``n_samples``."""
+        k, m = shape
+        M, inverse = saved.floats("M", m, m), saved.floats("inverse", m, m)
+        c, y = saved.floats("c", m), saved.floats("y", m)
+        trace, numbers = saved.floats("trace", k), saved.floats("numbers", 4)
+        if numbers[3] != n_samples or numbers[2] not in (0.0, 1.0) or not numbers[0] > 0.0 or not numbers[1] >= 0.0:
+            raise saved.error("numbers", f"are {numbers}, which cannot be after {n_samples} samples")
+        return cls((M, inverse, c, y), (trace, numbers))
+
+
 class ProjectedStream:
     """LᵀA_t R y = Lᵀb_t for bases L and R (n, m) that stay as they are while samples come; the weights are R y.
 
@@ -36,61 +96,31 @@ class ProjectedStream:
     ----------
     table : (n, k)
     left : (k, m)
+    system : SmallSystem
+        LᵀA R y = Lᵀb so far.
     first : int
         R are the columns of the table from here on.
-    M : (m, m)
-        LᵀA R so far, as a sum over samples in units of the weight of the next sample.
-    c : (m,)
-        Lᵀb in the same units.
-    trace : (k,)
-        tableᵀz after the last sample.
-    weight, growth : float
-        Weight of the next sample, and by what factor weights grow from one sample to the next: 1/(1-β) forgets.
-    n_samples : int
-        Samples so far.
+    growth : float
+        By what factor weights grow from one sample to the next: 1/(1-β) forgets.
     """
 
     def __init__(
-        self,
-        table: FloatArray,
-        left: FloatArray,
-        M: FloatArray,
-        c: FloatArray,
-        trace: FloatArray,
-        *,
-        n_samples: int,
-        first: int = 0,
-        weight: float = 1.0,
-        growth: float = 1.0,
+        self, table: FloatArray, left: FloatArray, system: SmallSystem, *, first: int = 0, growth: float = 1.0
     ) -> None:
-        self._table = np.ascontiguousarray(table)
-        self.n = table.shape[0]
-        self.growth = growth
+        self._table, self.n = np.ascontiguousarray(table), table.shape[0]
         self._bases = np.ascontiguousarray(left), first
-        self._system = np.array(M), np.zeros_like(M), np.array(c), np.zeros_like(c)
-        self._state = np.array(trace), np.array([weight, 0.0, 0.0, float(n_samples)])
-        kernels.begin(self._system, self._state)
+        self.system, self.growth = system, growth
 
     @property
-    def dimension(self) -> int:
-        """m."""
-        return int(self._bases[0].shape[1])
-
-    @property
-    def n_samples(self) -> int:
-        """Samples that the system is made of."""
-        return int(self._state[1].item(3))
-
-    @property
-    def y(self) -> FloatArray:
-        """The solution's coordinates; a view."""
-        return self._system[3]
+    def shape(self) -> tuple[int, int]:
+        """(k, m): columns of the table, and dimensions of the solution."""
+        return self._bases[0].shape
 
     @property
     def right(self) -> FloatArray:
         """R (n, m); a view."""
-        first = self._bases[1]
-        return self._table[: self.n, first : first + self.dimension]
+        left, first = self._bases
+        return self._table[: self.n, first : first + left.shape[1]]
 
     @property
     def table(self) -> FloatArray:
@@ -100,19 +130,19 @@ class ProjectedStream:
     def weights(self) -> FloatArray:
         """R y (n,)."""
         with one_thread():
-            w: FloatArray = self.right @ self.y
+            w: FloatArray = self.right @ self.system.y
         return w
 
     def value(self, positions: IntArray, vals: FloatArray) -> float:
         """xᵀR y of a vector by the positions of its features, -1 for those that have none."""
         known = (positions >= 0) & (positions < self.n)
-        return float(vals[known] @ (self.right[positions[known]] @ self.y))
+        return float(vals[known] @ (self.right[positions[known]] @ self.system.y))
 
     def value_of(self, x: SparseVector, index: SeenFeatures) -> float:
         """As :meth:`value`, to the bit, by the index of the features' positions."""
         places, hashed = index.table
         return projected_value(  # type: ignore[no-any-return]
-            x.indices, x.values, places, hashed, self.n, self._table, self._bases[1], self._system[3]
+            x.indices, x.values, places, hashed, self.n, self._table, self._bases[1], self.system.matrices[3]
         )
 
     def coordinates_of(self, ptr: IntArray, positions: IntArray, vals: FloatArray) -> FloatArray:
@@ -144,8 +174,8 @@ class ProjectedStream:
         written there; ``ends`` has the coordinates tableᵀx_{t+1} of those with discount 0, in order.
         """
         n_ends = written = 0
-        while self.n_samples < samples.n_samples:
-            c, start = divmod(self.n_samples - samples.n_left, samples.chunk_size)
+        while self.system.n_samples < samples.n_samples:
+            c, start = divmod(self.system.n_samples - samples.n_left, samples.chunk_size)
             chunk, stop = samples.chunks[c], samples.count(c)
             first_row = int(chunk.row[start])
             now = 0 if ends is None else int((chunk.next_row[start:stop] < 0).sum())
@@ -158,7 +188,7 @@ class ProjectedStream:
             out = _NO_VALUES if values is None else values[written:]
             kernels.follow(
                 *(G, first_row, columns, rhos, target, start, stop, lambda_, self.growth),
-                *(self._bases, self._system, self._state, out),
+                *(self._bases, *self.system, out),
             )
             written += stop - start
 
@@ -166,9 +196,8 @@ class ProjectedStream:
         """Add a sample with ratio 1 by its rows in a chunk; False, with nothing changed, if :meth:`follow` has to."""
         rows = chunk.ptr, chunk.pos, _NO_VALUES if chunk.val is None else chunk.val
         step = t.reward, t.discount, t.trace_discount
-        bases, system, state = self._bases, self._system, self._state
         return kernels.follow_one(  # type: ignore[no-any-return]
-            rows, row, next_row, step, lambda_, self.growth, self._table, bases, system, state
+            rows, row, next_row, step, lambda_, self.growth, self._table, self._bases, *self.system
         )
 
     def followed(
@@ -195,17 +224,10 @@ class ProjectedStream:
             Where the value of each x_next right after its step is written, in place.
         """
         other = copy(self)
-        M, inverse, c, y = (part.copy() for part in self._system)
-        trace, numbers = (part.copy() for part in self._state)
-        if numbers[0] > _MOST_WEIGHT:  # powers of two: nothing is rounded
-            factor = 2.0 ** -np.frexp(numbers[0])[1]
-            for part, scale in ((M, factor), (c, factor), (inverse, 1.0 / factor)):
-                part *= scale
-            numbers[0] *= factor
-        other._system, other._state = (M, inverse, c, y), (trace, numbers)
+        other.system = self.system.copied()
         kernels.follow(
             *(G, 0, columns, rhos, target, 0, rhos.size, lambda_, self.growth),
-            *(self._bases, other._system, other._state, values),
+            *(self._bases, *other.system, values),
         )
         return other
 
@@ -213,17 +235,7 @@ class ProjectedStream:
 
     def state(self) -> State:
         """What :meth:`restored` takes."""
-        return {"table": self.table, "left": self._bases[0], "first": self._bases[1], **self.system_state()}
-
-    def is_finite(self) -> bool:
-        """Whether no number has become too large."""
-        return all(np.isfinite(array).all() for array in (*self._system, *self._state))
-
-    def system_state(self) -> State:
-        """What :meth:`restore_system` takes: all but the bases."""
-        M, inverse, c, y = self._system
-        trace, numbers = self._state
-        return {"M": M, "inverse": inverse, "c": c, "y": y, "trace": trace, "numbers": numbers}
+        return {"table": self.table, "left": self._bases[0], "first": self._bases[1], **self.system.state()}
 
     @classmethod
     def restored(
@@ -239,21 +251,7 @@ class ProjectedStream:
         if m > k:
             raise saved.error("left", f"has {m} columns for {k} rows")
         first = saved.integer("first", high=k - m)
-        nothing = np.zeros((m, m)), np.zeros(m), np.zeros(k)
-        made = cls(table, left, *nothing, n_samples=n_samples, first=first, growth=growth)
-        made.restore_system(saved, n_samples)
-        return made
-
-    def restore_system(self, saved: Saved, n_samples: int) -> None:
-        """Take over a saved system on these bases, if it can be one after ``n_samples``; only of fresh objects."""
-        k, m = self._bases[0].shape
-        M, inverse = saved.floats("M", m, m), saved.floats("inverse", m, m)
-        c, y = saved.floats("c", m), saved.floats("y", m)
-        trace, numbers = saved.floats("trace", k), saved.floats("numbers", 4)
-        if numbers[3] != n_samples or numbers[2] not in (0.0, 1.0) or not numbers[0] > 0.0 or not numbers[1] >= 0.0:
-            raise saved.error("numbers", f"are {numbers}, which cannot be after {n_samples} samples")
-        self._system = M, inverse, c, y
-        self._state = trace, numbers
+        return cls(table, left, SmallSystem.restored(saved, (k, m), n_samples), first=first, growth=growth)
 
 
 def _multiply(chunk: Chunk, first: int, stop: int, table: FloatArray, G: FloatArray) -> None:
@@ -272,8 +270,7 @@ def projected_trace(samples: Samples, lambda_: float, table: FloatArray) -> Floa
     for c in range(len(samples.chunks) - 1, -1, -1):
         chunk, count = samples.chunks[c], samples.count(c)
         factors = np.empty(count)
-        rhos = np.ones(count) if chunk.rhos is None else chunk.rhos
-        carried = trace_factors(chunk.trace_discounts, rhos, lambda_, factors)
+        carried = trace_factors(chunk.trace_discounts, chunk.ratios(count), lambda_, factors)
         used = np.flatnonzero(np.abs(factors) > _NEGLIGIBLE * np.abs(factors).max())
         if used.size:
             first, stop = int(chunk.row[used[0]]), int(chunk.row[count - 1]) + 1

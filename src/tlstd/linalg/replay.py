@@ -32,7 +32,7 @@ def recorded(samples: Samples, ids: IntArray) -> Batch:
     >>> store = SampleStore(4, lambda_=0.5)
     >>> store.append(Batch.from_transitions(steps))
     >>> again = recorded(store.samples, store.ids)
-    >>> bool(np.array_equal(again.rewards[:, 0], steps.rewards)), again.one_store
+    >>> bool(np.array_equal(again.rewards[:, 0], steps.rewards)), again.x is again.x_next
     (True, True)
     """
     counts = [samples.count(c) for c in range(len(samples.chunks))]

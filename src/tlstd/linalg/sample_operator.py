@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tlstd.errors import InvalidInputError
 from tlstd.kernels import krylov as kernels
-from tlstd.linalg.chunk_products import gather, scatter
+from tlstd.linalg.chunk_products import gather, sample_values, scatter
 from tlstd.linalg.moments import ridge_diagonal
 from tlstd.linalg.sample_moments import constant_features, mean_square
 from tlstd.linalg.sample_weights import HeldOut, Masks, SampleWeights
@@ -67,7 +67,7 @@ class SampleOperator:
         shift: FloatArray | None = None,
     ) -> None:
         self.samples, self.lambda_, self.beta, self.n_targets = samples, lambda_, beta, n_targets
-        self.folds, self.shift = folds, shift
+        self.shift = shift
         self._ones = np.ones(min(samples.chunk_size, samples.n_kept))
         self.weights = SampleWeights(samples, beta, folds)
 
@@ -79,8 +79,9 @@ class SampleOperator:
 
     def held_out(self, folds: HeldOut) -> SampleOperator:
         """The systems of several folds, with the same diagonal."""
-        more: dict[str, Any] = {"beta": self.beta, "n_targets": self.n_targets, "shift": self.shift}
-        return SampleOperator(self.samples, lambda_=self.lambda_, folds=folds, **more)
+        other = copy(self)
+        other.weights = SampleWeights(self.samples, self.beta, folds)
+        return other
 
     @property
     def n(self) -> int:
@@ -94,21 +95,10 @@ class SampleOperator:
 
     # --- products ---------------------------------------------------------------------------------------------------
 
-    def matvec(self, V: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None) -> FloatArray:
-        """A V for a vector (n,) or the columns of (n, k)."""
-        return self._product(V, systems, None)
-
-    def matvec_and_values(
-        self, V: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """A V, and x_tᵀV of every kept sample, (N,) or (N, k), which costs nothing more."""
-        values = np.empty((self.samples.n_kept, 1 if V.ndim == 1 else V.shape[1]))
-        product = self._product(V, systems, values)
-        return product, values[:, 0] if V.ndim == 1 else values
-
-    def _product(
-        self, V: FloatArray, systems: NDArray[np.integer[Any]] | None, values: FloatArray | None
+    def matvec(
+        self, V: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None, values: FloatArray | None = None
     ) -> FloatArray:
+        """A V for a vector (n,) or the columns of (n, k). x_tᵀV goes to ``values`` (N, k), at no further cost."""
         columns = self._columns(V)
         k = columns.shape[1]
         out, carry = np.zeros((self.n, k)), np.zeros(k)
@@ -122,27 +112,15 @@ class SampleOperator:
                 group = range(max(0, stop - together), stop)
                 brought = {c: self._differences(c, columns, values) for c in group}
                 for c in reversed(group):
-                    chunk, D = self.samples.chunks[c], brought[c]
-                    self._follow_back(c, D, masks, carry)
-                    scatter(chunk, chunk.row[: D.shape[0]], D, out)
+                    self._add_traces(c, brought[c], masks, carry, out)
             self._add_border(carry, out)
-            if self.samples.old is not None:
-                self._add_old(self.samples.old.left, self.samples.old.right, columns, masks, out)
-        if self.shift is not None:
-            out += self.shift[:, None] * columns
+            self._add_rest(columns, masks, out)
         return out[:, 0] if V.ndim == 1 else out
 
     def values(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """x_tᵀV and x_{t+1}ᵀV (0 after a termination) of every kept sample, (N, k) each, for V (n, k)."""
-        samples, columns = self.samples, self._columns(V)
-        on_x, on_next = (np.zeros((samples.n_kept, columns.shape[1])) for _ in range(2))
         with self._threads():
-            for c, chunk in enumerate(samples.chunks):
-                count, start = samples.count(c), c * samples.chunk_size
-                P, next_row = gather(chunk, count, columns), chunk.next_row[:count]
-                on_x[start : start + count] = P[chunk.row[:count]]
-                on_next[start : start + count] = np.where(next_row[:, None] >= 0, P[next_row], 0.0)
-        return on_x, on_next
+            return sample_values(self.samples, self._columns(V))
 
     def rmatvec(self, H: FloatArray, *, systems: NDArray[np.integer[Any]] | None = None) -> FloatArray:
         """Aᵀ H for a vector (n,) or the columns of (n, k)."""
@@ -165,10 +143,7 @@ class SampleOperator:
                     *(self.weights.of_chunk[c], self.lambda_, self.weights.part(masks, c, count), carry, C),
                 )
                 scatter(chunk, np.arange(P.shape[0], dtype=np.int32), C, out)
-            if self.samples.old is not None:
-                self._add_old(self.samples.old.right, self.samples.old.left, columns, masks, out)
-        if self.shift is not None:
-            out += self.shift[:, None] * columns
+            self._add_rest(columns, masks, out, adjoint=True)
         return out[:, 0] if H.ndim == 1 else out
 
     def b(self, *, systems: NDArray[np.integer[Any]] | None = None) -> FloatArray:
@@ -193,10 +168,7 @@ class SampleOperator:
         out, carry = np.zeros((self.n, k)), np.zeros(k)
         with self._threads():
             for c, factor in zip(range(len(self.samples.chunks) - 1, -1, -1), factors, strict=True):
-                chunk, count = self.samples.chunks[c], self.samples.count(c)
-                D = factor[:count].copy()
-                self._follow_back(c, D, masks, carry)
-                scatter(chunk, chunk.row[:count], D, out)
+                self._add_traces(c, factor[: self.samples.count(c)].copy(), masks, carry, out)
             self._add_border(carry, out)
         return out
 
@@ -226,11 +198,13 @@ class SampleOperator:
         kernels.differences(P, chunk.row[:count], chunk.next_row, chunk.discounts, D)
         return D
 
-    def _follow_back(self, c: int, D: FloatArray, masks: Masks, carry: FloatArray) -> None:
+    def _add_traces(self, c: int, D: FloatArray, masks: Masks, carry: FloatArray, out: FloatArray) -> None:
+        """Add Σ ω_t z_t D[t] of the samples of chunk ``c``, in place (D too); ``carry`` is of the chunks behind it."""
         chunk, count = self.samples.chunks[c], D.shape[0]
         rhos = self._ones if chunk.rhos is None else chunk.rhos
         part = self.weights.part(masks, c, count)
         kernels.follow_back(D, chunk.trace_discounts, rhos, self.weights.of_chunk[c], self.lambda_, part, carry)
+        scatter(chunk, chunk.row[:count], D, out)
 
     def _add_border(self, carry: FloatArray, out: FloatArray) -> None:
         """What the trace at the border adds: z₀ g λ s of the first kept sample."""
@@ -238,17 +212,14 @@ class SampleOperator:
         if border.size:
             out[: border.size] += border[:, None] * carry
 
-    def _add_old(self, left: FloatArray, right: FloatArray, V: FloatArray, masks: Masks, out: FloatArray) -> None:
-        """Add what samples that were folded contribute, (left rightᵀ + τ (I - QQᵀ)) V; in place."""
+    def _add_rest(self, V: FloatArray, masks: Masks, out: FloatArray, *, adjoint: bool = False) -> None:
+        """Add what samples that were folded and the diagonal contribute to the product with V; in place."""
         old = self.samples.old
-        assert old is not None
-        rows = old.right.shape[0]
-        coordinates = right.T @ V[:rows]
-        part = left @ coordinates
-        if old.beyond > 0.0:
-            part += old.beyond * V[:rows]
-            part -= old.right @ (old.beyond * (coordinates if right is old.right else old.right.T @ V[:rows]))
-        out[:rows] += self.weights.old_scales(masks) * part
+        if old is not None:
+            rows = old.right.shape[0]
+            out[:rows] += self.weights.old_scales(masks) * old.product(V[:rows], adjoint=adjoint)
+        if self.shift is not None:
+            out += self.shift[:, None] * V
 
 
 def with_ridge(operator: SampleOperator, ridge: float) -> SampleOperator:

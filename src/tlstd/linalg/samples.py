@@ -50,6 +50,10 @@ class Chunk:
         arrays = (getattr(self, name) for name in self.__slots__)
         return sum(0 if array is None else array.nbytes for array in arrays)
 
+    def ratios(self, n_samples: int) -> FloatArray:
+        """Importance ratios of the first ``n_samples``."""
+        return np.ones(n_samples) if self.rhos is None else self.rhos[:n_samples]
+
     def n_rows(self, n_samples: int) -> int:
         """Number of rows that the first ``n_samples`` use."""
         last = n_samples - 1
@@ -129,13 +133,9 @@ class Samples(NamedTuple):
     def columns(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Rewards (N, n_targets), discounts, trace discounts and ratios of the samples that are there; copies."""
         parts = [(chunk, self.count(c)) for c, chunk in enumerate(self.chunks)]
-        rhos = [np.ones(count) if chunk.rhos is None else chunk.rhos[:count] for chunk, count in parts]
-        return (
-            np.concatenate([chunk.rewards[:count] for chunk, count in parts]),
-            np.concatenate([chunk.discounts[:count] for chunk, count in parts]),
-            np.concatenate([chunk.trace_discounts[:count] for chunk, count in parts]),
-            np.concatenate(rhos),
-        )
+        rewards: FloatArray = np.concatenate([chunk.rewards[:count] for chunk, count in parts])
+        rhos: FloatArray = np.concatenate([chunk.ratios(count) for chunk, count in parts])
+        return rewards, *self.discounts(), rhos
 
     def discounts(self) -> tuple[FloatArray, FloatArray]:
         """Discounts and trace discounts of the samples that are there; copies."""
@@ -148,12 +148,19 @@ class Samples(NamedTuple):
         """Number of samples in chunk ``c``."""
         return min(self.chunk_size, self.n_kept - c * self.chunk_size)
 
+    def without(self, n_chunks: int, lambda_: float) -> Samples:
+        """The samples after the first chunks, which are full, have left; the trace after them stays."""
+        border = self.border
+        for chunk in self.chunks[:n_chunks]:
+            border = trace_after(chunk, self.chunk_size, lambda_, border)
+        n_left = self.n_left + n_chunks * self.chunk_size
+        return self._replace(chunks=self.chunks[n_chunks:], n_left=n_left, border=border)
+
 
 def trace_after(chunk: Chunk, n_samples: int, lambda_: float, before: FloatArray) -> FloatArray:
     """The trace after the first samples of a chunk, given the one before; as long as the features that occurred."""
     factors = np.empty(n_samples)
-    rhos = np.ones(n_samples) if chunk.rhos is None else chunk.rhos
-    factor = kernels.trace_factors(chunk.trace_discounts, rhos, lambda_, factors)
+    factor = kernels.trace_factors(chunk.trace_discounts, chunk.ratios(n_samples), lambda_, factors)
     rows = chunk.row[:n_samples]
     if chunk.X is not None:
         with one_thread():

@@ -49,7 +49,7 @@ def _columns(chunk: Chunk, count: int) -> dict[str, NDArray[np.generic]]:
         "rewards": chunk.rewards[:count],
         "discounts": chunk.discounts[:count],
         "trace_discounts": chunk.trace_discounts[:count],
-        "rhos": np.ones(count) if chunk.rhos is None else chunk.rhos[:count],
+        "rhos": chunk.ratios(count),
     }
 
 

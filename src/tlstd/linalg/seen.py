@@ -25,7 +25,7 @@ _MAX_ROWS = (1 << 32) - 2
 
 
 class SeenFeatures:
-    """Gives a row (0, 1, …) to each of ``n_features`` feature ids on its first appearance, in order.
+    """Gives a row (0, 1, …) to each of ``n_features`` feature ids on its first appearance, in order: ``ids`` at once.
 
     Rows are found in an array with a place for each feature where that takes no more memory than a hash table of those
     that have a row, and in the hash table otherwise: 16 to 32 bytes for each of them, and twice that if there may be
@@ -41,13 +41,15 @@ class SeenFeatures:
     array([ 1, -1])
     """
 
-    def __init__(self, n_features: int) -> None:
+    def __init__(self, n_features: int, ids: IntArray | None = None) -> None:
         self.n_features = n_features
         self.all_ids: IntArray = np.zeros(32, dtype=np.int64)
         self.counter: IntArray = np.zeros(1, dtype=np.int64)
         self._table: RowArray
         self._slots: NDArray[np.uint32] | NDArray[np.uint64]
         self._rebuild(64)
+        if ids is not None:
+            self.insert(ids)
 
     def __len__(self) -> int:
         return int(self.counter[0])
@@ -64,7 +66,7 @@ class SeenFeatures:
 
     def lookup(self, ids: IntArray, values: FloatArray) -> Lookup:
         """A sparse vector and where the rows of its features are found: see ``add_weights`` of the kernels."""
-        return ids, values, *self.table
+        return (ids, values, self._table, False) if self._table.size else (ids, values, self._slots, True)
 
     @property
     def table(self) -> tuple[NDArray[np.uint32] | NDArray[np.uint64], bool]:

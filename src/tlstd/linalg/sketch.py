@@ -36,6 +36,7 @@ class Sketch(NamedTuple):
     @classmethod
     def checked(cls, rows: int, nonzeros: int | None, seed: int) -> Sketch:
         """From constructor arguments; ``NONZEROS`` of them, or as many as there are rows, by default."""
+        rows, seed = parameters.integer("dimension", rows), parameters.integer("seed", seed, low=0)
         if nonzeros is None:
             return cls(rows, min(NONZEROS, rows), seed)
         if parameters.integer("nonzeros", nonzeros) > rows:

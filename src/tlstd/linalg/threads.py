@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -28,58 +27,50 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-class _User:
-    """Somebody who wants one thread."""
+class _OneThread:
+    """Somebody who wants one thread, for as long as a context lasts."""
 
+    lock: ClassVar = threading.Lock()
+    users: ClassVar[weakref.WeakSet[_OneThread]] = weakref.WeakSet()  # whoever is interrupted while leaving has left
+    limiter: ClassVar[Any] = None  # what to go back to
 
-class _Limit:
-    """Who wants one thread, and what to go back to."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.users: weakref.WeakSet[_User] = weakref.WeakSet()  # whoever is interrupted while leaving has left
-        self.limiter: Any = None
-
-    def change(self, step: Callable[[], None]) -> None:
-        """Do a step of microseconds while nobody else does; a lock that an interruption left behind is replaced."""
-        lock = self.lock
-        if not lock.acquire(timeout=_PATIENCE):
-            self.lock = lock = threading.Lock()
-            lock.acquire()
+    def __enter__(self) -> None:
+        """Limit BLAS."""
         try:
-            step()
+            lock = _taken()
+            try:
+                self.users.add(self)
+                if self.limiter is None:
+                    _OneThread.limiter = _controller().limit(limits=1)
+            finally:
+                lock.release()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        """Go back to what was set before, after the last user."""
+        lock = _taken()
+        try:
+            self.users.discard(self)
+            if not self.users and self.limiter is not None:
+                self.limiter.restore_original_limits()
+                _OneThread.limiter = None
         finally:
             lock.release()
 
-    def enter(self, user: _User) -> None:
-        """Limit BLAS for a user."""
-        self.users.add(user)
-        if self.limiter is None:
-            self.limiter = _controller().limit(limits=1)
 
-    def leave(self, user: _User) -> None:
-        """Go back to what was set before, after the last user."""
-        self.users.discard(user)
-        if not self.users and self.limiter is not None:
-            self.limiter.restore_original_limits()
-            self.limiter = None
-
-
-_LIMIT = _Limit()
-
-
-@contextmanager
-def _limited() -> Iterator[None]:
-    user = _User()
-    try:
-        _LIMIT.change(lambda: _LIMIT.enter(user))
-        yield
-    finally:
-        _LIMIT.change(lambda: _LIMIT.leave(user))
+def _taken() -> threading.Lock:
+    """The lock, taken for microseconds; one that an interruption left behind is replaced."""
+    lock = _OneThread.lock
+    if not lock.acquire(timeout=_PATIENCE):
+        _OneThread.lock = lock = threading.Lock()
+        lock.acquire()
+    return lock
 
 
 def one_thread(operations: float = 0.0) -> AbstractContextManager[None]:
     """Context in which BLAS uses one thread, unless there are so many operations that more would pay."""
     if operations > SMALL:
         return nullcontext()
-    return _limited()
+    return _OneThread()

@@ -28,7 +28,7 @@ from tlstd.linalg.subspace_lambda import ProjectedEquations, Projection
 from tlstd.linalg.svd import EPS, inverse_factors, leading_svd
 from tlstd.linalg.threads import one_thread
 from tlstd.linalg.traces import AccumulatingTrace, ReplacingTrace
-from tlstd.types import FloatArray, IntArray, Transition
+from tlstd.types import FloatArray, Transition
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +50,7 @@ class Core:
     projection: Projection | None  # the equations of another λ on the leading singular vectors
 
     def truncated(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """L, σ and R cut to the rank."""
+        """L, σ and R cut to the rank: Algorithm 3, line 21."""
         kept = n_kept(self.sigma, self.rank)
         return self.L[:, :kept], self.sigma[:kept], self.Rt[:kept].T
 
@@ -59,6 +59,10 @@ class Core:
         inverse = inverse_factors(self.sigma, rcond=rcond, rank=self.rank)  # lines 4 to 12
         y: FloatArray = self.Rt.T @ (inverse[:, None] * (self.L.T @ b))  # lines 3 and 13, U and V left out
         return y
+
+    def step(self, rcond: float) -> FloatArray:
+        """Coordinates (size of the right basis,) of A⁺z for the trace z of the last sample."""
+        return self.apply_inverse(self.left.coordinates @ self.z_coefficients, rcond)[:, 0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +74,10 @@ class Solution:
     on_V: FloatArray
     on_D: FloatArray
     on_E: FloatArray
+
+    def weights(self) -> FloatArray:
+        """w (n, m)."""
+        return self.right.expand(self.coordinates)
 
     def value(self, x: Lookup, scratch: FloatArray) -> FloatArray:
         """wᵀx (m,) of a sparse x by compiled sums; O(nnz (r + k)). ``scratch`` is and stays zero."""
@@ -138,7 +146,7 @@ class TruncatedSystem:
 
     def append(self, batch: Batch) -> None:
         """Take in a checked batch, compressing whenever the buffer is full."""
-        start, n = 0, len(batch)
+        start, n = 0, batch.rows.size
         while start < n:
             stop = start + self.make_room(batch, start)
             self._fill(batch.part(start, stop))
@@ -152,7 +160,7 @@ class TruncatedSystem:
             self.buffer = self._empty.first(batch.part(start, start + 1), self.seen)
         if self.is_full:  # a compression was interrupted
             self.compress()
-        return min(len(batch) - start, self.trace.room(self.buffer, batch, start, self.lambda_))
+        return min(batch.rows.size - start, self.trace.room(self.buffer, batch, start, self.lambda_))
 
     def take(self, t: Transition, bound: FloatArray) -> bool:
         """Take in one transition with sparse vectors and one reward by one compiled call, if it is an everyday one.
@@ -176,12 +184,14 @@ class TruncatedSystem:
     def _fill(self, batch: Batch, *, may_be_retracted: bool = False) -> None:
         """Algorithm 1: z ← γλ z + x, d ← x - γx′, both into the buffer, i ← i + 1."""
         self._core = None
-        buffer, first = self.buffer, self.buffer.count
-        undo_to = self.n_samples if first == 0 or may_be_retracted else None
-        buffer.append(batch, batch.trace_discounts * self.lambda_, self.seen, self.trace, undo_to)
+        buffer, seen, first = self.buffer, self.seen, self.buffer.count
+        undo_to = self.n_compressed + first if first == 0 or may_be_retracted else None
+        buffer.append(batch, batch.trace_discounts * self.lambda_, seen, self.trace, undo_to)
         if self.equations is not None:
-            self.equations.append(batch, buffer, len(self.seen))
-        buffer.count_to(first + len(batch), self.z, len(self.seen))
+            self.equations.append(batch, buffer, len(seen))
+        if first == 0:
+            buffer.begin(self.z, len(seen))
+        buffer.count = first + batch.rows.size
 
     def retract(self) -> None:
         """Take back the last sample, which came by :meth:`append_one`; in place."""
@@ -206,7 +216,7 @@ class TruncatedSystem:
             with one_thread(self.operations()):
                 U, sigma, V = self.factors.U, self.factors.sigma, self.factors.V
                 left, right = self.buffer.bases(U, V, len(self.seen), last=self.is_full)  # Algorithm 2, lines 1 and 2
-                weights = sample_weights(self.n_compressed, self.buffer.count, self.beta)
+                weights = sample_weights(self.n_compressed, left.coordinates.shape[1], self.beta)
                 self._core = core_svd(left, right, self.buffer, sigma, *weights, self.rank, self.equations)
         return self._core
 
@@ -217,26 +227,23 @@ class TruncatedSystem:
 
     def compress(self) -> None:
         """Fold the buffer into the factors and cut them back to ``rank``. O(n r²)."""
-        if self.buffer.count:
-            with one_thread(self.operations()):
-                self._compress()
-
-    def _compress(self) -> None:
-        core, buffer, n = self.core(), self.buffer, len(self.seen)
-        b = np.zeros((n, self.n_targets))
-        b[: self.b.shape[0]] = core.decay * self.b  # Algorithm 1: b ← (1-β) b + β z r
-        buffer.left.add_to(b, np.arange(buffer.count), core.b_coefficients)
-        z = self.trace.after(buffer.left, core.z_coefficients, n)
-        z[np.abs(z) < 1e-40 * np.abs(z).max(initial=0.0)] = 0.0  # spares later steps subnormal numbers
-        L, sigma, R = core.truncated()  # Algorithm 3, line 21
-        factors, rotations = self.factors.replaced(core.left, L, sigma, core.right, R)  # Algorithm 2, lines 5 and 6
-        equations = self.equations
-        if equations is not None and core.projection is not None:
-            equations = equations.compressed(buffer, core.weights, core.decay, n, core.projection.rotated(rotations))
+        buffer, equations, n = self.buffer, self.equations, len(self.seen)
+        if not buffer.count:
+            return
+        with one_thread(self.operations()):
+            core, b = self.core(), np.zeros((n, self.n_targets))
+            b[: self.b.shape[0]] = core.decay * self.b  # Algorithm 1: b ← (1-β) b + β z r
+            buffer.left.add_to(b, np.arange(buffer.count), core.b_coefficients)
+            z = self.trace.after(buffer.left, core.z_coefficients, n)
+            z[np.abs(z) < 1e-40 * np.abs(z).max(initial=0.0)] = 0.0  # spares later steps subnormal numbers
+            factors, rotations = self.factors.replaced(core.left, core.right, *core.truncated())
+            if equations is not None and core.projection is not None:
+                G = core.projection.rotated(rotations)
+                equations = equations.compressed(buffer, core.weights, core.decay, n, G)
         empty = self._empty.after(buffer, self.seen)
         changes: dict[str, Any] = {"factors": factors, "b": b, "z": z[:, 0], "equations": equations, "buffer": empty}
-        n_compressed = self.n_compressed + buffer.count
-        self.__dict__.update(changes, n_compressed=n_compressed, _core=None, _Utb=None)  # all of it or nothing
+        changes |= {"n_compressed": self.n_compressed + buffer.count, "_core": None, "_Utb": None}
+        self.__dict__.update(changes)  # all of it or nothing
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -249,19 +256,8 @@ class TruncatedSystem:
             if self._Utb is None:
                 self._Utb = self.factors.U.T @ self.b[: self.factors.U.shape[0]]
             b = core.decay * core.left.assemble(self._Utb, self.buffer.left.products("b", self.b), self.b)
-            b += core.left.coordinates @ core.b_coefficients
-            y = core.apply_inverse(b, rcond)
+            y = core.apply_inverse(b + core.left.coordinates @ core.b_coefficients, rcond)
         return Solution(core.right, y, *core.right.split(y))
-
-    def step(self, rcond: float) -> FloatArray:
-        """Coordinates (size of the right basis,) of A⁺z for the trace z of the last sample."""
-        core = self.core()
-        z = core.left.coordinates @ core.z_coefficients
-        return core.apply_inverse(z, rcond)[:, 0]
-
-    def predict(self, solution: Solution, ids: IntArray, values: FloatArray) -> FloatArray:
-        """wᵀx for one sparse x, (m,), in O(nnz (r + k)), without forming w."""
-        return solution.value(self.seen.lookup(ids, values), self.buffer.scratch(len(self.seen)))
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
@@ -307,7 +303,7 @@ def core_svd(
     equations: ProjectedEquations | None,
 ) -> Core:
     """K = decay · diag(σ) ⊕ 0 + Σ ω_i z_i d_iᵀ and the leading ``rank`` triplets of its SVD. O((r + k)³)."""
-    k, r = buffer.count, sigma.size
+    k, r = weights.size, sigma.size
     Z = buffer.traces(left)  # [UᵀZ; R_Z]ᵀ
     Z *= (weights * buffer.right.norms[:k])[:, None]
     K = Z.T @ right.coordinates.T  # Algorithm 2, line 3; right.coordinates are [VᵀD; R_D] of unit vectors

@@ -33,7 +33,7 @@ def vectors_of(batch: Batch) -> Vectors:
         indptr = np.array([0, x_ids.size, x_ids.size + next_ids.size])
         ids, values = np.concatenate((x_ids, next_ids)), np.concatenate((x_values, next_values))
         return Vectors(indptr, ids, values, np.array([0]), np.array([1]))
-    if batch.one_store:
+    if x is x_next:
         low, high = min(rows.min(), next_rows.min()), max(rows.max(), next_rows.max()) + 1
         if high - low <= 2 * rows.size:
             first, second = rows - low, next_rows - low
@@ -75,9 +75,7 @@ def rows_of(vectors: Vectors, seen: SeenFeatures, also: IntArray | None = None) 
     new = np.empty(missing, dtype=np.int64)
     count = checks.ids_without_row(vectors.indptr, vectors.ids, rows, wanted, new)
     if count:
-        fresh = SeenFeatures(seen.n_features)  # each of them once, in much less time than by np.unique
-        fresh.insert(new[:count])
-        new = np.sort(fresh.ids)
+        new = np.sort(SeenFeatures(seen.n_features, new[:count]).ids)  # each once, much faster than by np.unique
         seen.reserve(new.size)
         seen.insert(new)
         rows, _ = seen.places(vectors.ids)

@@ -73,7 +73,7 @@ def _pieces(source: Source, rows: int, **options: Any) -> Iterator[Log]:
     def piece(buffer: Columns, more: bool) -> tuple[Log, Any]:
         table = source.made([buffer], places, first_row=row, more=more, notes=notes, **options, **state)
         checked = check(table)
-        log = Log._of(checked, source=source.name)
+        log = Log._of(checked, source=source.name, roles=source.mapped.columns)
         if log.n_observations is not None and options["n_observations"] is None:
             raise InvalidInputError(
                 "the observations are taken for discrete states, and how many there are is not known before the end of "

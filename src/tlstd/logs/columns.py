@@ -155,13 +155,17 @@ def find(names: Sequence[str], columns: Mapping[str, Names] | None, preset: str 
                 f"{where} has no column for the {role} (looked for {', '.join(looked)}); it has {_listed(names)}: say "
                 f"which it is, columns={{{role!r}: ...}} (--map {role}=...)"
             )
-    new = [role for role in ROLES if role in chosen and (columns is None or role not in columns)]
-    if not new:
-        return Mapped(chosen, ())
+    told = [role for role in ROLES if role in chosen and role in (columns or {})]
+    found_out = [role for role in ROLES if role in chosen and role not in told]
     used = {name for group in chosen.values() for name in group}
     unused = [name for name in names if name not in used]
-    text = said + "; ".join(f"{role} is {_listed(chosen[role])}" for role in new) + "."
+    text = " As told: ".join(_said(chosen, roles) for roles in (found_out, told) if roles)
+    text = f"{said if found_out else 'Columns, as told: '}{text}"
     return Mapped(chosen, (text + (f" Not used: {_listed(unused)}." if unused else ""),))
+
+
+def _said(chosen: Mapping[str, tuple[str, ...]], roles: Sequence[str]) -> str:
+    return "; ".join(f"{role} is {_listed(chosen[role])}" for role in roles) + "."
 
 
 def _given(names: Sequence[str], columns: Mapping[str, Names], where: str) -> dict[str, tuple[str, ...]]:

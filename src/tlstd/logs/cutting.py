@@ -50,6 +50,7 @@ def cut(draft: Draft, terminated: BoolArray, truncated: BoolArray) -> Checked:
         n_observations=draft.n_observations,
         columns=draft.table.columns or (),
         notes=tuple(draft.notes),
+        n_dropped=draft.n_dropped,
         continues=draft.table.continues,
         goes_on=draft.table.more and not (terminated[-1] or truncated[-1]),
         rows=draft.rows,

@@ -33,6 +33,8 @@ class Draft:
         self.silent: BoolArray = np.zeros(0, dtype=np.bool_)
         """(N,): last steps that no flag says anything about."""
         self.has_ends = False
+        self.n_dropped = 0
+        """Episodes that were left out."""
 
     def name(self, role: str) -> str:
         """What a column is called in the source."""

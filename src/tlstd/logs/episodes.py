@@ -7,7 +7,7 @@ import numpy as np
 from tlstd.errors import CapacityError, InvalidInputError
 from tlstd.logs.draft import Draft, missing_in
 from tlstd.logs.table import FLAGS, AnyArray, BoolArray
-from tlstd.logs.words import count_of, plain
+from tlstd.logs.words import count_of, joined_note, plain
 from tlstd.validation import IntArray
 
 
@@ -59,6 +59,8 @@ def _by_names(draft: Draft, episode: AnyArray, ends: BoolArray | None) -> None:
         border = np.flatnonzero(files[1:] != files[:-1]) + 1
         after = np.ones(border.size, dtype=np.bool_) if ends is None else ~ends[border - 1]
         starts[border] |= ~after if step is None else step[border] <= step[border - 1]
+        if not starts[border].all():
+            draft.say(joined_note(int((~starts[border]).sum())))
     stretches = np.flatnonzero(starts)
     stretch = np.cumsum(starts) - 1
     called = episode[stretches].astype(str) if episode.dtype.kind == "O" else episode[stretches]

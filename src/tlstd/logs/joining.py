@@ -68,6 +68,8 @@ def concatenate(logs: Sequence[Log]) -> Log:
         goes_on=logs[-1].goes_on,
         policy=None if first.policy is None else _joined([log.policy for log in logs]),
         action_names=first.action_names,
+        roles=first.roles,
+        n_dropped=sum(log.n_dropped for log in logs),
     )
     return replace(whole, source=first.source if len(logs) == 1 else f"{len(logs):,} pieces")
 

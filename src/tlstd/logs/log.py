@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.base import FeatureMap
-from tlstd.features.states import encoded
+from tlstd.features.states import encoded_once
 from tlstd.logs import minari
 from tlstd.logs.checking import check
 from tlstd.logs.columns import Names
@@ -80,6 +80,8 @@ class Log:
     """Names of the D observed numbers, if the log has them."""
     notes: tuple[str, ...] = ()
     """What was assumed, guessed, mended and counted, in words."""
+    n_dropped: int = 0
+    """Episodes that were left out, because numbers are missing in them."""
     continues: bool = False
     """Whether the first episode began in the piece before this one."""
     goes_on: bool = False
@@ -91,6 +93,8 @@ class Log:
     does not have it."""
     action_names: tuple[str, ...] | None = None
     """What the log calls the actions 0, 1, …, in the order of the alphabet; None if they are numbers there too."""
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The columns of the table that were read as observation, action, reward and so on; empty if it had no names."""
 
     @classmethod
     def from_arrays(
@@ -228,7 +232,7 @@ class Log:
         >>> log
         <Log: 3 steps in 2 episodes (2 terminated), observations of 2 numbers>
         >>> print(*log.notes, sep="\\n")
-        Columns, by their names: observation is obs_0, obs_1; done is done; episode is episode.
+        Columns, by their names: observation is obs_0, obs_1; done is done; episode is episode. As told: reward is r.
         done is the only end flag: taken for termination, not for a time limit.
         """
         source = Source(frame, columns, preset, storage)
@@ -242,7 +246,7 @@ class Log:
             on_nan=on_nan,
             notes=source.mapped.notes,
         )
-        return cls._of(check(table), source=source.name)
+        return cls._of(check(table), source=source.name, roles=source.mapped.columns)
 
     @classmethod
     def from_minari(cls, dataset: Any) -> Log:
@@ -415,7 +419,7 @@ class Log:
         if needed.size:
             observations = np.concatenate([observations, self.final[needed]])
         if features is not None:
-            return encoded(features, _as_states(observations))
+            return encoded_once(features, _as_states(observations))
         if self.n_observations is None:
             return observations
         n = len(observations)

@@ -40,6 +40,7 @@ def drop_bad_episodes(draft: Draft) -> None:
         f"{count_of(dropped.size, 'episode')} of {len(draft.ids):,} dropped, because numbers are missing or infinite "
         f"in {draft.where(rows)}."
     )
+    draft.n_dropped = dropped.size
     draft.keep(~np.isin(code, dropped))
     kept, draft.code = np.unique(draft.code, return_inverse=True)
     draft.ids = [draft.ids[c] for c in kept.tolist()]

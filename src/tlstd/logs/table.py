@@ -89,6 +89,7 @@ class Checked:
     n_observations: int | None
     columns: tuple[str, ...]
     notes: tuple[str, ...]
+    n_dropped: int
     continues: bool
     goes_on: bool
     rows: IntArray

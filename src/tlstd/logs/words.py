@@ -26,6 +26,15 @@ def count_of(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
+def joined_note(n: int) -> str:
+    """What is said where episodes go on from file to file.
+
+    >>> joined_note(1)
+    '1 episode of a file goes on in the next one: joined.'
+    """
+    return f"{count_of(n, 'episode')} of a file go{'es' * (n == 1)} on in the next one: joined."
+
+
 def plain(value: Any) -> Any:
     """A Python number or word."""
     value = value.item() if isinstance(value, np.generic) else value

@@ -232,14 +232,14 @@ def legend(low: float, high: float) -> Html:
 
 
 def colour(value: float, low: float, high: float) -> str:
-    """The colour of a value.
+    """The colour of a value; the bright end is that of ``high``, which is the smaller of the two for costs.
 
     Example
     -------
-    >>> colour(0.0, 0.0, 1.0), colour(2.0, 0.0, 1.0)
-    ('#440154', '#fde725')
+    >>> colour(0.0, 0.0, 1.0), colour(2.0, 0.0, 1.0), colour(0.0, 1.0, 0.0)
+    ('#440154', '#fde725', '#fde725')
     """
-    share = (value - low) / (high - low) if high > low else 0.5
+    share = (value - low) / (high - low) if high != low else 0.5
     return COLOURS[min(max(int(share * len(COLOURS)), 0), len(COLOURS) - 1)]
 
 

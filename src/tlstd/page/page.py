@@ -12,7 +12,7 @@ from typing import Any
 import tlstd
 from tlstd.container import replace_file, replaceable
 from tlstd.evaluation.evaluation import Evaluation
-from tlstd.page import parts
+from tlstd.page import answer, parts
 from tlstd.page.markup import Html, element, join
 
 
@@ -30,10 +30,10 @@ def render(evaluation: Evaluation) -> str:
     links = [element("a", section.short, href=f"#{section.name}") for section in sections]
     filled: dict[str, Any] = {
         "policy": policy(style),
-        "title": f"Value {parts.headline(evaluation)} · {evaluation.source}",
+        "title": f"Value {answer.headline(evaluation)} · {evaluation.source}",
         "style": Html(style),
         "nav": join(*links),
-        "answer": parts.answer(evaluation),
+        "answer": answer.answer(evaluation),
         "sections": join(*(_section(section) for section in sections)),
         "footer": join(
             f"Made by tlstd {tlstd.__version__} from {evaluation.source}. "

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tlstd.evaluation.evaluation import Comparison, Evaluation
-from tlstd.evaluation.intervals import Interval
+from tlstd.evaluation.evaluation import Evaluation
 from tlstd.evaluation.trust import Check
-from tlstd.logs.words import count_of
 from tlstd.page import charts
 from tlstd.page.charts import Bar
-from tlstd.page.markup import Html, element, join
-from tlstd.page.numbers import EXACT, number, rounded, signed
+from tlstd.page.markup import Html, element
+from tlstd.page.numbers import number, signed
 
-VERDICTS = {
-    "green": "No check found a reason to doubt this number",
-    "amber": "Use this number with care",
-    "red": "Do not rely on this number yet",
-    "unchecked": "This number was not checked",
-}
 SHAPES = {
     "green": ("M12 1a11 11 0 1 0 0 22a11 11 0 0 0 0-22z", "M7 12.5l3.4 3.4L17 9"),
     "amber": ("M12 1.5L23.5 22H.5z", "M12 9v6M12 18.4v.2"),
@@ -29,6 +21,10 @@ SHAPES = {
     "unchecked": ("M12 3a9 9 0 1 0 0 18a9 9 0 0 0 0-18z", "M8 12h8"),
 }
 """A disc, a triangle, an octagon: told apart without colours."""
+
+
+VISIBLE = 0.1
+"""Of the answer's half-width: what figures are off by less is not spoken of."""
 
 
 class Section(NamedTuple):
@@ -77,112 +73,6 @@ def symbol(state: str) -> Html:
     return element("svg", *parts, class_="symbol", viewBox="0 0 24 24", aria_hidden="true")
 
 
-# --- the answer -----------------------------------------------------------------------------------------------------
-
-
-def headline(evaluation: Evaluation) -> str:
-    """The value as it is shown."""
-    interval = evaluation.interval_or_none
-    return number(evaluation.value) if interval is None else rounded(evaluation.value, interval.half_width)
-
-
-def answer(evaluation: Evaluation) -> Html:
-    """What the policy is worth, how sure that is, and the light."""
-    interval, trust = evaluation.interval_or_none, evaluation.trust
-    about: object = ""
-    says = [element("p", _what(evaluation), class_="says")]
-    if interval is not None and np.isfinite(interval.half_width):
-        about = join(" ", element("span", _about(interval), class_="about"))
-        low, high = (rounded(end, interval.half_width) for end in (interval.low, interval.high))
-        says.append(
-            element(
-                "p", element("strong", f"{interval.level:.0%} interval: {low} to {high}."), f" {_covers(evaluation)}"
-            )
-        )
-    if evaluation.comparison is not None:
-        says.append(_compared(evaluation.comparison))
-    big = element("p", headline(evaluation), about, class_="value")
-    left = element("div", element("h1", "What the policy is worth"), big, *says)
-    return element(
-        "section",
-        element("div", left, _light(trust), class_="answer"),
-        _facts(evaluation),
-        id="answer",
-        aria_label="The answer",
-    )
-
-
-def _what(evaluation: Evaluation) -> str:
-    name = next(iter(evaluation.rows[0].values), "start states")
-    who = "the policy that acted" if evaluation.policy is None else "another policy than the one that acted"
-    fitted = evaluation.fitted
-    where = f"the {name}"
-    if fitted is not None and name in fitted.starts:
-        count = count_of(len(fitted.starts[name].observations), name.removeprefix("all ").removesuffix("s"))
-        where = f"all {count}" if name.startswith("all ") else f"the {count}"
-    return f"Mean discounted reward from {where} on, of {who} (γ = {evaluation.gamma:g})."
-
-
-def _about(interval: Interval) -> str:
-    """Half of the interval's width."""
-    least = EXACT * abs(interval.value)
-    if interval.half_width < least:
-        return f"± less than {number(10.0 ** np.ceil(np.log10(least)), 1)}"
-    return f"± {number(interval.half_width, 2)}"
-
-
-def _compared(comparison: Comparison) -> Html:
-    """How much more the policy is worth than another one."""
-    found, name = comparison.difference, comparison.name
-    if not np.isfinite(found.half_width):
-        return element("p", f"No interval can be given of the difference from {name}.")
-    low, high, size = (rounded(one, found.half_width) for one in (found.low, found.high, abs(found.value)))
-    more = "more" if found.value >= 0.0 else "less"
-    verdict = "" if comparison.decided else " The log does not decide which of them is better."
-    return element(
-        "p",
-        element("strong", f"That is {size} {more} than {name}; {found.level:.0%} interval: {low} to {high}."),
-        verdict,
-        f" The light of that value is {comparison.light}: ",
-        element("a", "both side by side", href="#compared"),
-        ".",
-    )
-
-
-def _covers(evaluation: Evaluation) -> str:
-    interval = evaluation.interval_or_none
-    assert interval is not None
-    return f"It covers {interval.covers}."
-
-
-def _light(trust: Any) -> Html:
-    state = "unchecked" if trust is None else trust.light
-    head = element("h2", symbol(state), element("span", VERDICTS[state]))
-    if trust is None:
-        return element("div", head, class_="light unchecked")
-    shown = [check for check in trust.ordered if check.state == state] if state != "green" else []
-    reasons: object = element("ul", *(element("li", signed(check.sentence)) for check in shown)) if shown else ""
-    others = sum(check.state == "amber" for check in trust.checks) if state == "red" else 0
-    n = sum(check.state != "unchecked" for check in trust.checks)
-    rest = (
-        f"{n} checks were made" + (f"; {others} more {'is' if others == 1 else 'are'} amber" if others else "") + ": "
-    )
-    more = element("p", rest, element("a", "all of them", href="#checks"), ".")
-    return element("div", head, reasons, more, class_=f"light {state}", role="group", aria_label=f"Trust: {state}")
-
-
-def _facts(evaluation: Evaluation) -> Html:
-    facts: list[tuple[str, object]] = [("Log", evaluation.source)]
-    if evaluation.fitted is not None:
-        log = evaluation.fitted.log
-        ended, size = int(log.terminated.sum()), f"{len(log):,} steps"
-        of_which = f" in {count_of(log.n_episodes, 'episode')}, of which {ended:,} ended"
-        facts.append(("Size", size + (of_which if log.has_ends else ", one stream without an end")))
-    facts.append(("Estimator", signed(f"{evaluation.rows[0].name}, {evaluation.rows[0].note}")))
-    facts.append(("Features", repr(evaluation.model.features)))
-    return element("dl", *(element("div", element("dt", n), element("dd", w)) for n, w in facts), class_="facts")
-
-
 # --- the checks -----------------------------------------------------------------------------------------------------
 
 
@@ -193,13 +83,15 @@ def checks(evaluation: Evaluation, numbers: Numbering) -> Section | None:
         return None
     made = element("ul", *(_check(check) for check in trust.ordered), class_="checks")
     intro = (
-        "Each check has a measured number, two thresholds and a reason for them. The light above is the worst of them."
+        "Each check has a measured number, two thresholds and a reason for them. The light above is the worst of them"
     )
+    if evaluation.comparison is not None:
+        intro += f" and of those of {evaluation.comparison.name}; these are about {evaluation.policy_name}"
     return Section(
         "checks",
         "Checks",
         "Why to trust it, or not",
-        [element("p", intro), made, element("p", trust.note, class_="small")],
+        [element("p", f"{intro}."), made, element("p", trust.note, class_="small")],
     )
 
 
@@ -223,7 +115,7 @@ def compared(evaluation: Evaluation, numbers: Numbering) -> Section | None:
     comparison = evaluation.comparison
     if comparison is None:
         return None
-    both = [("the policy asked for", evaluation), (comparison.name, comparison.other)]
+    both = [(evaluation.policy_name, evaluation), (comparison.name, comparison.other)]
     bars, rows = [], []
     for i, (name, one) in enumerate(both):
         found = one.interval_or_none
@@ -240,11 +132,11 @@ def compared(evaluation: Evaluation, numbers: Numbering) -> Section | None:
     figure = numbers.figure(charts.listed(bars, "Both policies", "value"), "Both policies", see, class_="")
     head = [("policy", False), ("value", True), ("low", True), ("high", True), ("estimator", False), ("light", False)]
     table = numbers.table(f"Values and their difference, with {found.level:.0%} intervals", head, rows)
+    content: list[Html] = [element("p", comparison.verdict), element("div", figure, table, class_="pair")]
     trust = comparison.other.trust
-    reasons = [] if trust is None else [element("li", signed(reason)) for reason in trust.reasons]
-    content = [element("div", figure, table, class_="pair")]
-    if reasons:
-        content += [element("p", f"Reasons to doubt the value of {comparison.name}:"), element("ul", *reasons)]
+    if trust is not None and trust.reasons:
+        listed = element("ul", *(element("li", signed(reason)) for reason in trust.reasons))
+        content += [element("p", f"Reasons to doubt the value of {comparison.name}:"), listed]
     return Section("compared", "Compared", "Beside another policy", content)
 
 
@@ -307,6 +199,33 @@ def _of(evaluation: Evaluation, name: str) -> Check | None:
 # --- values ---------------------------------------------------------------------------------------------------------
 
 
+def _uncorrected(evaluation: Evaluation) -> str:
+    """For captions: how far the model that figures show is from the answer; empty where nobody would see it."""
+    plain, interval = evaluation.rows[0].plain, evaluation.interval_or_none
+    if plain is None or interval is None:
+        return ""
+    off = plain - evaluation.value
+    if abs(off) < VISIBLE * interval.half_width:
+        return ""
+    return f" Uncorrected model, on average {number(abs(off), 2)} {'below' if off < 0.0 else 'above'} the answer."
+
+
+def _what_is_drawn(evaluation: Evaluation) -> list[Html]:
+    """Before figures of the model: that it is not the answer, where it is not."""
+    plain = evaluation.rows[0].plain
+    if plain is None or not _uncorrected(evaluation):
+        return []
+    check = None if evaluation.trust is None else evaluation.trust["regularisation"]
+    words = (
+        f"What is shown here are the values of the model before debiasing: {number(plain)} on average over the start "
+        f"states, where the answer is {number(evaluation.value)}."
+    )
+    if check is None or check.state not in ("amber", "red"):
+        return [element("p", words)]
+    warned = f"{words} They are not the answer: do not read single values from these figures."
+    return [element("p", element("strong", warned))]
+
+
 def episodes(evaluation: Evaluation, numbers: Numbering) -> Section | None:
     """Values along some episodes."""
     views = evaluation.views
@@ -318,6 +237,7 @@ def episodes(evaluation: Evaluation, numbers: Numbering) -> Section | None:
         see = f"{one.length:,} steps."
         if one.returns is not None:
             see += " Values should run through the middle of what came, over many episodes."
+        see += _uncorrected(evaluation)
         figures.append(numbers.figure(charts.along(one, title), title, see, class_=""))
     keys = [_key("strong", "value by the model")]
     if any(one.returns is not None for one in views.episodes):
@@ -327,7 +247,12 @@ def episodes(evaluation: Evaluation, numbers: Numbering) -> Section | None:
         ("A short, a usual and a long episode of the log." if len(figures) == 3 else "Episodes of the log.")
         + " Point at a step, or touch it, for its numbers.",
     )
-    content = [intro, element("ul", *keys, class_="keys"), element("div", *figures, class_="many")]
+    content = [
+        intro,
+        *_what_is_drawn(evaluation),
+        element("ul", *keys, class_="keys"),
+        element("div", *figures, class_="many"),
+    ]
     return Section("episodes", "Episodes", "Values along episodes", content)
 
 
@@ -347,25 +272,30 @@ def maps(evaluation: Evaluation, numbers: Numbering) -> Section | None:
             if len(rows) >= 40
             else "Values of the states that were visited"
         )
+        title += f".{_uncorrected(evaluation)}"
         table = numbers.table(title, [("state", False), ("visits", True), ("value", True)], rows)
-        return Section("maps", "States", "Values of states", [element("div", table, class_="single")])
+        content = [*_what_is_drawn(evaluation), element("div", table, class_="single")]
+        return Section("maps", "States", "Values of states", content)
     known = np.concatenate([one.values[np.isfinite(one.values)] for one in views.maps])
     low, high = (float(q) for q in np.quantile(known, [0.02, 0.98])) if known.size else (0.0, 1.0)
+    worse, better = (high, low) if evaluation.cost else (low, high)
     figures = []
     for one in views.maps:
         title = f"Value over {one.columns[0]} and {one.columns[1]}"
         see = f"{one.share:.0%} of the variation of values lies between these cells. Empty: nothing was logged there."
-        figures.append(numbers.figure(charts.heat(one, low, high, title), title, see, class_=""))
+        see += _uncorrected(evaluation)
+        figures.append(numbers.figure(charts.heat(one, worse, better, title), title, see, class_=""))
     intro = (
         "Mean value of the logged states in each cell, for the pairs of columns over which values vary most. Point at "
-        "a cell, or touch it, for its numbers. All have the same colours:"
+        "a cell, or touch it, for its numbers. All have the same colours"
+        f"{', bright where costs are small' if evaluation.cost else ''}:"
     )
-    legend = element("div", charts.legend(low, high), class_="legend")
+    legend = element("div", charts.legend(worse, better), class_="legend")
     return Section(
         "maps",
         "Maps",
         "Values over pairs of columns",
-        [element("p", intro), legend, element("div", *figures, class_="many")],
+        [element("p", intro), *_what_is_drawn(evaluation), legend, element("div", *figures, class_="many")],
     )
 
 
@@ -423,12 +353,20 @@ def sensitivity(evaluation: Evaluation, numbers: Numbering) -> Section | None:
 def assumed(evaluation: Evaluation, numbers: Numbering) -> Section | None:
     """What was assumed about the log, and how parameters were chosen."""
     notes = element("ul", *(element("li", signed(note)) for note in evaluation.notes), class_="notes")
-    return Section(
-        "assumed",
-        "Assumed",
-        "What was assumed",
-        [element("p", "About the log, and for the choice of parameters:"), notes],
-    )
+    content = [element("p", "What was asked, and read as what:"), _asked(evaluation)]
+    content += [element("p", "About the log, and for the choice of parameters:"), notes]
+    return Section("assumed", "Assumed", "What was assumed", content)
+
+
+def _asked(evaluation: Evaluation) -> Html:
+    """The policy, γ, and which columns were read as what."""
+    better = "costs: smaller is better" if evaluation.cost else "rewards: larger is better"
+    facts = [("Policy", evaluation.policy_name), ("γ", f"{evaluation.gamma:g}"), ("Numbers are", better)]
+    roles = {} if evaluation.fitted is None else evaluation.fitted.log.roles
+    facts += [(f"Read as {role.replace('_', ' ')}", ", ".join(names)) for role, names in roles.items()]
+    if not any(flag in roles for flag in ("terminated", "truncated", "done")) and roles:
+        facts.append(("Read as end", "no column"))
+    return element("dl", *(element("div", element("dt", n), element("dd", w)) for n, w in facts), class_="facts")
 
 
 SECTIONS: tuple[Callable[[Evaluation, Numbering], Section | None], ...] = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from array import array
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
 from tlstd.extras import needs
 from tlstd.features.base import FeatureMap
-from tlstd.features.states import encoded
+from tlstd.features.states import encoded, encoded_once
 from tlstd.parameters import Seed, seed_sequence
 from tlstd.types import FloatArray, Transitions, trace_discounts
 from tlstd.validation import as_flag, as_flags, as_ratio, as_real
@@ -88,10 +89,7 @@ def from_gymnasium(
     >>> model.n_updates
     500
     """
-    with needs("gymnasium"):
-        from gymnasium import Env
-        from gymnasium.vector import VectorEnv
-
+    Env, VectorEnv = _classes()
     if not isinstance(env, (Env, VectorEnv)):
         raise InvalidParameterError(f"env is {env!r}: pass a Gymnasium environment, e.g. gymnasium.make('CartPole-v1')")
     many = isinstance(env, VectorEnv)
@@ -108,21 +106,28 @@ def from_gymnasium(
         raise InvalidParameterError(f"ratio is {ratio!r}: pass a function of observation and action, or None")
 
     act = _random(env, None if root is None else _derived(root, 0)) if policy is None else policy
-    if isinstance(env, VectorEnv):
-        start = None if root is None else _derived(root, 1)
-        logs = _from_many(env, act, features, n_steps, start, ratio)
+    if isinstance(seed, (int, np.integer)) and not many:
+        start: int | None = int(seed)
     else:
         start = None if root is None else _derived(root, 1)
-        start = int(seed) if isinstance(seed, (int, np.integer)) else start
-        logs = [_from_one(env, act, features, n_steps, start, ratio)]
+    logs = (_from_many if many else _from_one)(env, act, features, n_steps, start, ratio)
     return _join(logs, features, float(gamma))
+
+
+@cache
+def _classes() -> Any:
+    """``Env`` and ``VectorEnv`` of Gymnasium."""
+    with needs("gymnasium"):
+        from gymnasium import Env
+        from gymnasium.vector import VectorEnv
+    return Env, VectorEnv
 
 
 class _Log:
     """What one environment did: its observations end to end, those of each episode with the final one."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size  # of an observation
+    def __init__(self) -> None:
+        self.size: int | None = None  # of an observation, which the first one says
         self.observations = array("d")
         self.rewards = array("d")
         self.rhos = array("d")
@@ -132,6 +137,10 @@ class _Log:
         self.terminated = bytearray()
         self.ends = bytearray()
         self._inside = False
+
+    def check(self, features: FeatureMap) -> None:
+        """Encode the first observation, so that features that do not fit fail before all the steps."""
+        encoded(features, np.array(self.observations)[np.newaxis])
 
     def begin(self, observation: Any) -> None:
         """An episode starts here, unless one is under way."""
@@ -162,6 +171,8 @@ class _Log:
 
     def _see(self, observation: Any) -> None:
         flat = _flat(observation)
+        if self.size is None:
+            self.size = flat.size
         if flat.size != self.size:
             raise InvalidInputError(
                 f"an observation has {flat.size} numbers and the first one had {self.size}: the observations of an "
@@ -190,10 +201,11 @@ def _from_one(
     n_steps: int,
     seed: int | None,
     ratio: Callable[[Any, Any], Any] | None,
-) -> _Log:
+) -> list[_Log]:
     observation, _ = _parts(env.reset(seed=seed), 2, "reset()")
-    log = _Log(_check_features(features, observation))
-    ended = False
+    log, ended = _Log(), False
+    log.begin(observation)
+    log.check(features)
     for _ in range(n_steps):
         if ended:
             observation, _ = _parts(env.reset(), 2, "reset()")
@@ -208,7 +220,7 @@ def _from_one(
         )
         log.step(taken, observation, reward, terminated, truncated, rho)
         ended = terminated or truncated
-    return log
+    return [log]
 
 
 def _from_many(
@@ -221,7 +233,11 @@ def _from_many(
 ) -> list[_Log]:
     mode, n = _autoreset_mode(env), env.num_envs
     observations, _ = _parts(env.reset(seed=seed), 2, "reset()")
-    logs = [_Log(_check_features(features, observations[0])) for _ in range(n)]
+    logs = [_Log() for _ in range(n)]
+    logs[0].begin(observations[0])
+    logs[0].check(features)
+    for log in logs:
+        log.size = logs[0].size
     ended = np.zeros(n, dtype=np.bool_)
     count = 0
     while count < n_steps:
@@ -268,7 +284,7 @@ def _join(logs: list[_Log], features: FeatureMap, gamma: float) -> Transitions:
     )
     rows = np.arange(len(ends)) + np.cumsum(ends) - ends  # each episode has one observation more than steps
     return Transitions.from_rows(
-        encoded(features, observations.reshape(-1, logs[0].size)),
+        encoded_once(features, observations.reshape(len(ends) + np.count_nonzero(ends), -1)),
         rows,
         rewards,
         rows + 1,
@@ -297,13 +313,6 @@ def _check_space(space: Any, many: bool) -> None:
         raise InvalidInputError(
             f"the observation space is {space!r}, not one of arrays or numbers: wrap the environment in {wrapper}"
         )
-
-
-def _check_features(features: FeatureMap, observation: Any) -> int:
-    """Encode the first observation, so that features that do not fit fail before all the steps; return its size."""
-    flat = _flat(observation)
-    encoded(features, flat[np.newaxis])
-    return flat.size
 
 
 def _step(env: Env[Any, Any] | VectorEnv[Any, Any, Any], action: Any) -> Any:

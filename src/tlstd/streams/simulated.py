@@ -18,7 +18,7 @@ from tlstd.domains.base import Domain, check_domain
 from tlstd.domains.policies import Policy, PolicyFunction, as_policy
 from tlstd.errors import InvalidParameterError
 from tlstd.features.base import FeatureMap, check_map
-from tlstd.features.states import encoded
+from tlstd.features.states import encoded_once
 from tlstd.parameters import Seed, seed_sequence
 from tlstd.types import FloatArray, IntArray, Transition, Transitions, trace_discounts
 
@@ -109,7 +109,7 @@ def encode(path: Trajectory, features: FeatureMap, domain: Domain, *, gamma: flo
     check_map(features)
     discount = _discount(domain, gamma)
     return Transitions.from_rows(
-        encoded(features, domain.observe(path.states)),
+        encoded_once(features, domain.observe(path.states)),
         path.rows,
         path.rewards,
         path.rows + 1,

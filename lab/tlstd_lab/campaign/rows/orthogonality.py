@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from tlstd import load
 from tlstd.checks.children import Task
+from tlstd.checks.data import temporary_folder
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.features.rbf import RBF
@@ -39,6 +40,7 @@ class Stream(NamedTuple):
 def _task(streams: dict[str, Stream]) -> Callable[[str, int, Path], Task]:
     def make(subject: str, seed: int, folder: Path) -> Task:
         stream, path = streams[subject], folder / "model.tlstd"
+        _warm(stream)
 
         def task(number: int) -> str:
             rng = np.random.default_rng([seed, number, list(streams).index(subject)])
@@ -58,6 +60,17 @@ def _task(streams: dict[str, Stream]) -> Callable[[str, int, Path], Task]:
         return task
 
     return make
+
+
+def _warm(stream: Stream) -> None:
+    """Have all that is compiled loaded, once and not in the child of every try."""
+    steps = stream.block(EVERY, np.random.default_rng(0))
+    model = TLSTD(steps.n_features, stream.rank, **stream.options)
+    model.update_many(steps)
+    model.orthogonality_error(), model.predict(steps.X[:2])
+    with temporary_folder() as place:
+        model.save(f"{place}/model")
+        load(f"{place}/model")
 
 
 # --- the streams of the figures ---------------------------------------------------------------------------------------

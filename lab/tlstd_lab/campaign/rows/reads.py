@@ -12,11 +12,13 @@ from tlstd_lab.campaign.row import Row
 READERS = 8
 READS = 100
 """Of each reader in one try."""
+OFTEN = 10
+"""Predictions for a vector to each other read, ten times as many as in the check: 13 of 14 reads."""
 
 
 def _task(subject: str, seed: int, folder: Path) -> Task:
     tasks = [
-        reliability.read_task(ESTIMATORS[subject], writer=writer, seed=seed, readers=READERS, reads=READS)
+        reliability.read_task(ESTIMATORS[subject], writer=writer, seed=seed, readers=READERS, reads=READS, often=OFTEN)
         for writer in (True, False)
     ]
     return lambda number: tasks[number % 2](number)

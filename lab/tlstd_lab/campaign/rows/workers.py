@@ -30,6 +30,8 @@ RUNS = 10
 """Of one try."""
 KILLS = 2
 """Of workers in one try, or while one log is evaluated: fewer than a run has tries."""
+EVERY = 5.0
+"""Seconds after which one is killed at the next opportunity: the promise is of a kill every ten."""
 LASTS = 0.2
 """Seconds that a run takes."""
 
@@ -42,54 +44,69 @@ def run(settings: dict[str, Any], seed: int) -> dict[str, NDArray[Any]]:
 
 
 class Killer:
-    """Kills one of some processes, now and then when it is asked, a few times at most.
+    """Kills one of some processes when it is asked, now and then, and at once if it is long ago; a few in each try.
 
-    By what has been done and not by the clock: on a busy machine workers would be killed before they have started.
+    It is asked when something has been done: by the clock alone, workers on a busy machine would be killed before they
+    have started.
     """
 
-    def __init__(self, living: Callable[[], list[int]], seed: str, chance: float) -> None:
-        self.living, self.killed, self.chance = living, 0, chance
-        self._choices = random.Random(seed)
+    def __init__(self, living: Callable[[], list[int]], chance: float) -> None:
+        self.living, self.chance = living, chance
+        self.killed, self.apart = 0, 0.0
+        self._left, self._last, self._choices = 0, time.monotonic(), random.Random()
+
+    def begin(self, seed: str) -> None:
+        """Kill by this seed, as often as may be."""
+        self._left, self._choices = KILLS, random.Random(seed)
+
+    def counted(self) -> str:
+        """How many were killed since this was asked for last, and the longest time without a kill."""
+        said = f"{self.killed} killed, at most {np.ceil(self.apart):.0f} s apart"
+        self.killed, self.apart = 0, 0.0
+        return said
 
     def __call__(self, *said: object) -> None:
         """Kill one, perhaps."""
-        found = self.living()
-        if found and self.killed < KILLS and self._choices.random() < self.chance:
+        found, now = self.living(), time.monotonic()
+        self.apart = max(self.apart, now - self._last)
+        due = self._choices.random() < self.chance or now - self._last > EVERY
+        if found and self._left and due:
             with suppress(ProcessLookupError):
                 os.kill(self._choices.choice(found), signal.SIGKILL)
-                self.killed += 1
+                self.killed, self._left, self._last = self.killed + 1, self._left - 1, now
 
 
 class _Runs:
     """Runs stored by an executor whose workers die."""
 
     def __init__(self, executor: Executor, living: Callable[[], list[int]], seed: int) -> None:
-        self.executor, self.living, self.seed = executor, living, seed
+        self.executor, self.seed = executor, seed
+        self.killer = Killer(living, 0.3)
 
     def __call__(self, number: int) -> str:
         settings = {"seconds": LASTS}
         specs = [RunSpec(f"{__name__}:run", settings, RUNS * number + i) for i in range(RUNS)]
-        killer = Killer(self.living, f"{self.seed} {number}", 0.3)
+        self.killer.begin(f"{self.seed} {number}")
         with tempfile.TemporaryDirectory() as folder:
             store, outcomes = Store(folder), []
             for outcome in self.executor.run(specs, store):
                 outcomes.append(outcome)
-                killer()
+                self.killer()
             given_up = [outcome.error for outcome in outcomes if outcome.error]
-            assert not given_up, f"given up, with {killer.killed} workers killed: {given_up[0]}"
+            assert not given_up, f"given up, with {self.killer.killed} workers killed: {given_up[0]}"
             counts = Counter(outcome.key for outcome in outcomes)
             assert counts == Counter(spec.key for spec in specs), "a run was lost or reported twice"
             for spec in specs:
                 expected = run({}, spec.seed)["x"]
                 assert np.array_equal(store.read(spec.key).columns["x"], expected), "another result is stored"
-            return f"{killer.killed} killed"
+            return self.killer.counted()
 
 
 class _Evaluations:
     """A log in files, evaluated by workers that die: the bits of one process."""
 
     def __init__(self, client: Any, living: Callable[[], list[int]], seed: int, folder: str) -> None:
-        self.client, self.living, self.seed = client, living, seed
+        self.client, self.seed, self.killer = client, seed, Killer(living, 0.05)
         for i in range(4):
             _log(i).write_parquet(Path(folder) / f"part-{i}.parquet")
         self.question: dict[str, Any] = {"gamma": 0.9, "estimators": ("KrylovLSTD",)}
@@ -97,13 +114,11 @@ class _Evaluations:
         self.expected = evaluate_files(self.pattern, **self.question).value
 
     def __call__(self, number: int) -> str:
-        killed = 0
         for i in range(RUNS):
-            killer = Killer(self.living, f"{self.seed} {number} {i}", 0.05)
-            found = evaluate_files(self.pattern, client=self.client, report=killer, **self.question).value
+            self.killer.begin(f"{self.seed} {number} {i}")
+            found = evaluate_files(self.pattern, client=self.client, report=self.killer, **self.question).value
             assert found == self.expected, f"the value is {found!r}, not {self.expected!r}"
-            killed += killer.killed
-        return f"{killed} killed"
+        return self.killer.counted()
 
 
 def _log(number: int) -> pl.DataFrame:

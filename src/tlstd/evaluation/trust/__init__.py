@@ -7,15 +7,18 @@ Each check is a function from :class:`~tlstd.evaluation.trust.evidence.Evidence`
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from tlstd.evaluation.fitted import Fitted
-from tlstd.evaluation.trust import ends, predictions, sensitivity, support, weights
-from tlstd.evaluation.trust.evidence import Evidence, gather
+from tlstd.evaluation.trust import calibration, ends, predictions, sensitivity, support, weights
+from tlstd.evaluation.trust.evidence import Answer, Evidence, gather
+from tlstd.evaluation.trust.neighbours import MOST_QUERIES
 from tlstd.evaluation.trust.verdict import Check, Trust
 
 CHECKS: tuple[Callable[[Evidence], Check], ...] = (
+    ends.left_out,
     ends.episodes,
     ends.horizon,
     ends.ends,
@@ -26,29 +29,47 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     weights.influence,
     weights.regularisation,
     predictions.score,
-    predictions.calibration,
+    calibration.calibration,
     predictions.features,
     predictions.stationarity,
     sensitivity.sensitivity,
 )
 
 
-def assess(fitted: Fitted) -> Trust:
+OF_ALL = ("left_out", "regularisation")
+"""Checks of the log and the answer, whatever the model has learned from."""
+COUNTS = ("episodes", "horizon")
+"""Checks that look at all that the model has learned from."""
+THINNED = ("starts", "actions")
+"""Checks that look for what is like some of the states, ``MOST_QUERIES`` at most."""
+
+
+def assess(fitted: Fitted, answer: Answer | None = None) -> Trust:
     """All checks of an answer.
 
     Cost: about 40 fits of Krylov LSTD to the sample, at most ``MOST_STEPS`` steps of the log whatever its length, and
     searches among its states.
     """
-    evidence = gather(fitted)
-    log, whole = evidence.log, evidence.whole
+    evidence = gather(fitted, answer)
+    log, n_steps = evidence.log, evidence.n_steps
     note = "Checked on all steps of the log."
-    if len(log) < len(whole):
-        note = (
-            f"Checked on {len(log):,} of {len(whole):,} steps, {log.n_episodes:,} evenly spaced episodes; counts and "
-            "standard errors are those of all."
-        )
+    if len(log) < n_steps:
+        part = "the first ones" if log.goes_on else f"{log.n_episodes:,} evenly spaced episodes"
+        note = f"Checked on {len(log):,} of {n_steps:,} steps, {part}"
+        note += "; counts are those of all." if len(evidence.whole) == n_steps else "."
     with np.errstate(over="ignore", invalid="ignore"):
-        return Trust(tuple(check(evidence) for check in CHECKS), note)
+        return Trust(tuple(_with_sample(check(evidence), evidence) for check in CHECKS), note)
 
 
-__all__ = ["CHECKS", "Check", "Trust", "assess"]
+def _with_sample(check: Check, evidence: Evidence) -> Check:
+    """A check whose sentence says how many steps its numbers are of, where it has looked at some of them only."""
+    if check.state == "unchecked" or check.name in OF_ALL or not any(letter.isdigit() for letter in check.sentence):
+        return check
+    n = len(evidence.whole if check.name in COUNTS else evidence.log)
+    n = min(n, MOST_QUERIES) if check.name in THINNED else n
+    if n == evidence.n_steps:
+        return check
+    return replace(check, sentence=f"By a sample of {n:,} steps: {check.sentence[0].lower()}{check.sentence[1:]}")
+
+
+__all__ = ["CHECKS", "Answer", "Check", "Trust", "assess"]

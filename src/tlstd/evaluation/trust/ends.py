@@ -16,6 +16,11 @@ from tlstd.types import IntArray
 
 FEW, ENOUGH = 10, 40
 """Independent pieces below which a standard error cannot be believed, and from which it can."""
+TOO_MUCH = 0.2
+"""Share of the log that was left out, from which the rest cannot speak for it.
+
+D. L. Sackett, W. S. Richardson, W. Rosenberg, R. B. Haynes, "Evidence-based medicine", 1997: five and twenty per cent.
+"""
 COMPARED = 20
 """Similar states, of other episodes, that the last state of an episode is compared with."""
 CUT_SHORT = 0.5
@@ -63,6 +68,35 @@ def episodes(evidence: Evidence) -> Check:
         "usual advice for errors clustered by groups is at least 40 of them (Angrist & Pischke, 2009).",
         f"The log has {counted(n, what)}{more}.",
         {},
+    )
+
+
+def left_out(evidence: Evidence) -> Check:
+    """The share of the log that could not be used."""
+    found = evidence.answer.left_out
+    share = found.share
+    state = graded(share > 0.0, share > TOO_MUCH)
+    parts = [(found.files, found.of_files, "files"), (found.episodes, found.of_episodes, "episodes")]
+    what = " and ".join(f"{n:,} of {of:,} {word}" for n, of, word in parts if n)
+    sentence = "Nothing of the log was left out"
+    if what:
+        sentence = (
+            f"Left out: {what}. What could not be read may be unlike the rest: find out what was special about it, and "
+            "mend it"
+        )
+    return Check(
+        "left_out",
+        "All of the log was used",
+        state,
+        share,
+        "share of files and episodes that were left out",
+        "more than none",
+        f"more than {percent(TOO_MUCH)}",
+        "What is missing is seldom missing by chance. A share s that differs by a standard deviation of returns moves "
+        "the answer by s of them; trials that lose more than a fifth of their patients are not believed (Sackett et "
+        "al., 1997).",
+        f"{sentence}.",
+        found._asdict(),
     )
 
 

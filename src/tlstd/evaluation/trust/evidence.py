@@ -12,9 +12,10 @@ import scipy.stats
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.evaluation.asked_of_log import influence_on
-from tlstd.evaluation.fitted import Fitted, Starts
+from tlstd.evaluation.fitted import Fitted, LeftOut, Starts
 from tlstd.evaluation.importance import starts_of
 from tlstd.evaluation.influence import Influence
+from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.reference import part, reference_values
 from tlstd.evaluation.value_function import ValueFunction
@@ -38,6 +39,24 @@ J. Cohen, "Statistical power analysis for the behavioral sciences", 1988: a smal
 
 PRACTICAL = 0.1
 """Of the mean absolute return: standard deviations count as at least this much, so that a small effect is 2% of it."""
+
+
+TRIFLE = 1e-3
+"""Of the mean absolute return: what moves the answer by less matters to nobody."""
+
+
+class Answer(NamedTuple):
+    """What is known of the answer beside the model that it came from."""
+
+    interval: Interval | None = None
+    """Of all steps; None if it is too wide to be known, or was not asked for."""
+    plain: float | None = None
+    """The mean of the model's values, from which the middle of the interval was debiased."""
+    returns: Interval | None = None
+    """Of the mean of start returns, on-policy, where they are seen to their end."""
+    left_out: LeftOut = LeftOut()
+    n_steps: int = 0
+    """Of the log that is asked about, where the model's may be a part of it."""
 
 
 class Mean(NamedTuple):
@@ -100,11 +119,17 @@ class Evidence:
     """The answer's, with the part of the log that is looked at, its ratios and start states; the model is of all."""
     n_actions: int
     """Discrete actions of log and target; 0 on-policy, and where they are continuous."""
+    answer: Answer
 
     @property
     def log(self) -> Log:
         """The sample."""
         return self.sample.log
+
+    @property
+    def n_steps(self) -> int:
+        """Of the log that is asked about."""
+        return self.answer.n_steps or len(self.whole)
 
     @property
     def gamma(self) -> float:
@@ -315,14 +340,14 @@ def _of_rows(target: Target | None, rows: IntArray) -> Target | None:
     return replace(target, table=table, logged=logged)
 
 
-def gather(fitted: Fitted) -> Evidence:
+def gather(fitted: Fitted, answer: Answer | None = None) -> Evidence:
     """Evidence about an answer, on a sample of its log: evenly spaced episodes, or the first steps of a long one."""
     log = fitted.log
-    n_actions = 0
+    n_actions, answer = 0, answer or Answer()
     if fitted.target is not None and log.actions is not None and log.actions.ndim == 1:
         n_actions = max(fitted.values.n_actions, fitted.target.n_actions(log))
     if len(log) <= MOST_STEPS:
-        return Evidence(log, fitted, n_actions)
+        return Evidence(log, fitted, n_actions, answer)
     chosen = np.unique(np.linspace(0, log.n_episodes - 1, max(1, log.n_episodes * MOST_STEPS // len(log))).astype(int))
     if np.diff(log.episodes)[chosen].sum() > 2 * MOST_STEPS:
         part, rows = log[:MOST_STEPS], np.arange(MOST_STEPS)
@@ -335,4 +360,5 @@ def gather(fitted: Fitted) -> Evidence:
         table = None if target is None else target.table
         starts = Starts(part.observations[own], own, None if table is None else table[own])
     rhos = None if fitted.rhos is None else fitted.rhos[rows]
-    return Evidence(log, replace(fitted, log=part, target=target, rhos=rhos, starts={name: starts}), n_actions)
+    sample = replace(fitted, log=part, target=target, rhos=rhos, starts={name: starts})
+    return Evidence(log, sample, n_actions, answer)

@@ -1,4 +1,4 @@
-"""Checks by held-out returns: a constant, calibration, what the features miss, and whether the log changes with time.
+"""Checks by held-out returns: a constant, what the features miss, and whether the log changes with time.
 
 All are about the policy that acted: its returns are in the log.
 """
@@ -11,16 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.evaluation.influence import standard_error
 from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, SMALL, Evidence, Mean, clustered
 from tlstd.evaluation.trust.verdict import ORDER, Check, graded, percent
 from tlstd.features.auto_tiles import AutoTiles
 from tlstd.types import FloatArray, Transitions
 
-PARTS = 10
-"""Of the predictions, in the picture of calibration."""
-ALL_BUT_FEW = 0.98
-"""Share of start states with a usable return, below which those with one are not like the others."""
 MISSED, MOSTLY_MISSED = 0.2, 0.5
 """Shares of what could be predicted that the features miss."""
 
@@ -73,126 +68,6 @@ def score(evidence: Evidence) -> Check:
         f"{sentence}.",
         {"standard_error": gain.error / whole.value if whole.value > 0.0 else None, "episodes": gain.n_groups},
     )
-
-
-# --- calibration ----------------------------------------------------------------------------------------------------
-
-
-def calibration(evidence: Evidence) -> Check:
-    """Whether returns are what was predicted, on average and along the predictions."""
-    name, title = "calibration", "Predictions come true"
-    if not evidence.can_hold_out:
-        return unchecked(name, title, TOO_LITTLE)
-    found = evidence.fit.values
-    slope, mean = _slope(evidence, found)
-    first = evidence.first_steps
-    at_starts = Mean(0.0, np.inf, 0)
-    if first.size >= 4:
-        errors = (evidence.returns - found)[first]
-        at_starts = clustered(errors, np.ones(first.size), evidence.folds.group[first])
-    off = {n: abs(m.value) / evidence.spread if evidence.spread > 0 else 0.0 for n, m in (("", mean), ("s", at_starts))}
-    moved = abs(slope.value - 1.0) * _deviation(evidence, found) / evidence.spread if evidence.spread > 0.0 else 0.0
-    amber = slope.chance(1.0) < LIKELY and not 0.8 < slope.value < 1.25 and moved > SMALL
-    red = amber and slope.chance(1.0) < CERTAIN and not 0.5 < slope.value < 2.0 and evidence.starts.rows is None
-    red |= any(m.chance() < CERTAIN and off[n] > MEDIUM for n, m in (("", mean), ("s", at_starts)))
-    amber |= any(m.chance() < LIKELY and off[n] > SMALL for n, m in (("", mean), ("s", at_starts)))
-    answer = _beside_returns(evidence)
-    effect = abs(answer.value) / evidence.spread if evidence.spread > 0.0 else 0.0
-    amber |= answer.chance() < LIKELY and effect > SMALL / 2.0
-    wrong = answer.chance() < CERTAIN and effect > SMALL
-    red |= wrong
-    sentence = (
-        f"Where 1 more was predicted for held-out states, {slope.value:.2f} ± {2 * slope.error:.2f} more came; start "
-        f"states brought {at_starts.value:+.3g} over their prediction"
-        if first.size >= 4
-        else f"Where 1 more was predicted for held-out states, {slope.value:.2f} ± {2 * slope.error:.2f} more came"
-    )
-    state = graded(amber, red)
-    if wrong:
-        sentence += f". The answer is off the mean of returns by {answer.value:.3g} ± {2 * answer.error:.2g}"
-    if state != "green":
-        sentence += ": predictions are not what comes. Check end flags and γ, and try other features"
-    return Check(
-        name,
-        title,
-        state,
-        slope.value,
-        "slope of held-out returns over predictions; 1 is right",
-        "outside 0.8 to 1.25 and off by 0.2 standard deviations, or so much off on average, or the answer off the mean "
-        "of returns by 0.1; by 3 standard errors",
-        "off by 0.5 standard deviations on average (for given states also: outside 0.5 to 2), or the answer off the "
-        "mean of returns by 0.2; by 4 standard errors",
-        "Returns are the values and noise of mean zero: they lie around the predictions with slope 1 and intercept 0, "
-        "whatever the noise. The errors are over episodes.",
-        f"{sentence}.",
-        {
-            "slope_error": slope.error,
-            "mean_error": mean.value,
-            "mean_error_error": mean.error,
-            "start_error": at_starts.value if first.size >= 4 else None,
-            "start_error_error": at_starts.error if first.size >= 4 else None,
-            "answer_error": answer.value if answer.n_groups else None,
-            "answer_error_error": answer.error if answer.n_groups else None,
-            "parts": _parts(evidence, found),
-        },
-    )
-
-
-def _beside_returns(evidence: Evidence) -> Mean:
-    """The answer less the mean of start returns, which rests on no features; no groups where it cannot be compared.
-
-    The error is that of the difference: what an episode adds to one it adds, in part, to the other.
-
-    J. A. Hausman, "Specification tests in econometrics", Econometrica 46, 1978.
-    """
-    rows, first, nothing = evidence.starts.rows, evidence.first_steps, Mean(0.0, np.inf, 0)
-    if not evidence.on_policy or rows is None or rows.size != evidence.log.start_rows.size or first.size < 4:
-        return nothing
-    found, n = evidence.influence, evidence.folds.n_groups
-    if found.groups.n_groups != n or first.size < ALL_BUT_FEW * rows.size or found.groups.n_blocks:
-        return nothing
-    returns = evidence.returns[first]
-    by_group = np.bincount(evidence.folds.group[first], (returns - returns.mean()) / first.size, n)
-    moved = found.contributions - by_group
-    return Mean(found.value - float(returns.mean()), standard_error(moved - moved.mean()), n)
-
-
-def _deviation(evidence: Evidence, found: FloatArray) -> float:
-    """Standard deviation of predictions."""
-    return float(found[evidence.weights > 0.0].std())
-
-
-def _slope(evidence: Evidence, found: FloatArray) -> tuple[Mean, Mean]:
-    """Slope of returns over predictions with an error over groups, and the mean error."""
-    mean = evidence.mean(evidence.returns - found)
-    centre = evidence.mean(found).value
-    x = found - centre
-    square = evidence.mean(x * x).value
-    if not square > 1e-12 * max(1.0, centre * centre):  # the same prediction everywhere
-        return Mean(1.0, np.inf, mean.n_groups), mean
-    x /= square
-    slope = evidence.mean(x * (evidence.returns - evidence.mean(evidence.returns).value)).value
-    residual = (evidence.returns - mean.value - centre - slope * (found - centre)) * x
-    return Mean(slope, evidence.mean(residual).error, mean.n_groups), mean
-
-
-def _parts(evidence: Evidence, found: FloatArray) -> list[dict[str, float]]:
-    """Tenths of the predictions, with the mean of predictions and returns in each."""
-    used = np.flatnonzero(evidence.weights > 0.0)
-    order = used[np.argsort(found[used], kind="stable")]
-    made = []
-    for some in np.array_split(order, PARTS):
-        if some.size:
-            mean = clustered(evidence.returns[some], np.ones(some.size), evidence.folds.group[some])
-            made.append(
-                {
-                    "predicted": float(found[some].mean()),
-                    "realised": mean.value,
-                    "standard_error": mean.error if np.isfinite(mean.error) else 0.0,
-                    "steps": some.size,
-                }
-            )
-    return made
 
 
 # --- what the features miss -----------------------------------------------------------------------------------------

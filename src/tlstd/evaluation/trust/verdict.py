@@ -81,9 +81,16 @@ class Trust:
         }
 
     def __str__(self) -> str:
+        return self._told("Trust: ")
+
+    def about(self, policy: str) -> str:
+        """The same, of a policy by its name."""
+        return self._told(f"Of {policy}: ")
+
+    def _told(self, head: str) -> str:
         counts = [sum(check.state == state for check in self.checks) for state in ORDER]
         shown = ", ".join(f"{n} {state}" for n, state in zip(counts, ORDER, strict=True) if n)
-        return "\n".join([f"Trust: {self.light} ({shown}).", *(f"- {reason}" for reason in self.reasons)])
+        return "\n".join([f"{head}{self.light} ({shown}).", *(f"- {reason}" for reason in self.reasons)])
 
 
 def worst(states: Iterable[str]) -> str:
@@ -115,6 +122,17 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if np.isfinite(value) else None
     return value if value is None or isinstance(value, (bool, int)) else str(value)
+
+
+def short(error: float) -> str:
+    """An error as it is shown, with two digits; large ones without exponents.
+
+    Example
+    -------
+    >>> short(0.0123), short(514.2), short(2e9)
+    ('0.012', '514', '2e+09')
+    """
+    return f"{error:,.0f}" if 100.0 <= error < 1e7 else f"{error:.2g}"
 
 
 def percent(share: float) -> str:

@@ -9,20 +9,22 @@ from scipy.special import betaincc
 
 from tlstd.evaluation.asked_of_log import learned_rows
 from tlstd.evaluation.trust.ends import ENOUGH, FEW, counted, pieces
-from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, SMALL, Evidence, clustered
-from tlstd.evaluation.trust.verdict import Check, graded, percent
+from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, PRACTICAL, SMALL, TRIFLE, Evidence, clustered
+from tlstd.evaluation.trust.verdict import Check, graded, percent, short
 from tlstd.types import FloatArray
 
 LARGE, DOMINANT = 0.25, 0.5
 """Shares of the variance of the answer that come from one episode."""
-TRIFLE = 1e-3
-"""Of the mean absolute return: what moves the answer by less matters to nobody."""
 RARE = 0.01
 """A chance: of ten blocks one has a quarter of the variance more often than not."""
 LISTED = 5
 """Episodes that are listed."""
 WRONG, VERY_WRONG = 0.05, 0.1
 """Differences of the mean ratio from 1."""
+WHOLE = 1.0
+"""Standard deviations of returns: a correction as large as all that tells one return from another."""
+MULTIPLE = 0.5
+"""Of the larger of two values: from here on one is at least twice the other, or has another sign."""
 
 
 def effective(evidence: Evidence) -> Check:
@@ -189,35 +191,77 @@ def ratios(evidence: Evidence) -> Check:
     )
 
 
+class Correction(NamedTuple):
+    """The answer, and the mean of the model's values that it was debiased from."""
+
+    answer: float
+    error: float
+    model: float
+    effect: float
+    """Their distance in standard deviations of returns, which count as at least a tenth of the answer."""
+
+    @property
+    def moved(self) -> float:
+        """Their distance."""
+        return abs(self.answer - self.model)
+
+    @property
+    def state(self) -> str:
+        """How far the model is from being the answer."""
+        multiple = self.moved > MULTIPLE * max(abs(self.answer), abs(self.model)) and self.effect > SMALL / 2.0
+        likely, certain = self.moved > 2.0 * self.error, self.moved > 4.0 * self.error
+        return graded(
+            (likely and (self.effect > SMALL or multiple)) or self.effect > MEDIUM,
+            (certain and (self.effect > MEDIUM or multiple)) or self.effect > WHOLE,
+        )
+
+
+def _correction(evidence: Evidence) -> Correction:
+    interval, model = evidence.answer.interval, evidence.answer.plain
+    if interval is None or model is None:
+        answer, error = evidence.influence.value, evidence.influence.standard_error
+        model = evidence.value_of_sample()
+    else:
+        answer, error = interval.value, interval.standard_error
+    unit = max(evidence.spread, PRACTICAL * abs(answer))
+    return Correction(answer, error, model, abs(answer - model) / unit if unit > 0.0 else 0.0)
+
+
 def regularisation(evidence: Evidence) -> Check:
-    """Whether the answer is what the data say without regularisation."""
-    found = evidence.influence
-    answer = evidence.value_of_sample()
-    moved, error = abs(answer - found.value), found.standard_error
-    effect = moved / evidence.spread if evidence.spread > 0.0 else 0.0
+    """Whether the answer is what the model says that it came from, or mostly what was added to it."""
     name, title = "regularisation", "Regularisation does not decide"
-    if not (np.isfinite(error) and np.isfinite(found.value)):
+    found = _correction(evidence)
+    if not (np.isfinite(found.error) and np.isfinite(found.answer)):
         return Check(name, title, "unchecked", None, "", "", "", "", "There is one episode only.", {})
-    state = graded(
-        moved > 2.0 * error and effect > SMALL,
-        moved > 4.0 * error and effect > MEDIUM,
-    )
+    state = found.state
     sentence = (
-        f"The answer, with hardly any regularisation, is {found.value:.4g} ± {2 * error:.2g}, and the mean of the "
-        f"values of single states {answer:.4g}"
+        f"The answer, {found.answer:.4g} ± {short(2 * found.error)}, was debiased from {found.model:.4g}, the mean of "
+        "the values of single states"
     )
     if state != "green":
-        sentence += ": these are off by more than chance. Do not use them one by one; use fewer features, or more data"
+        sentence += f", by {found.effect:.2g} standard deviations of returns"
+        sentence += (
+            ": these values, and figures of them, are not what the data say"
+            if found.moved > 2.0 * found.error
+            else ": that is within its error, and the log does not say which of the two is nearer"
+        )
+        sentence += ". Do not use values one by one; use fewer features, or more data"
     return Check(
         name,
         title,
         state,
-        effect,
+        found.effect,
         "distance of the answer from the mean of regularised values, in standard deviations of returns",
-        f"more than {SMALL:g} and than 2 standard errors",
-        f"more than {MEDIUM:g} and than 4 standard errors",
+        f"more than {SMALL:g} (or {SMALL / 2:g}, and one twice the other) and than 2 standard errors; or {MEDIUM:g}",
+        f"more than {MEDIUM:g} (or {SMALL / 2:g}, and one twice the other) and than 4 standard errors; or {WHOLE:g}",
         "Regularisation makes predictions better and moves averages towards 0. Where it moves them by more than chance "
-        "does, the values of single states are not what the data say.",
+        "does, the values of single states are not what the data say. Where the correction is as large as all that "
+        "tells one return from another, model or correction is wrong, whatever the error.",
         f"{sentence}.",
-        {"hardly_regularised": found.value, "standard_error": error, "answer": answer, "settled": found.settled},
+        {
+            "answer": found.answer,
+            "standard_error": found.error,
+            "model": found.model,
+            "settled": evidence.influence.settled,
+        },
     )
