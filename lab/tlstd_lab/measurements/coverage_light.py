@@ -18,7 +18,16 @@ from tlstd import Concatenate, Log, TileCoder, evaluate, garnet
 from tlstd.types import FloatArray
 from tlstd_lab.questions.coverage import episodes
 from tlstd_lab.questions.coverage.episodes import Episodes, Step, mean_return, play
-from tlstd_lab.questions.coverage.problems import BRANCHING, GAMMA, NOISE, STATES, STREAM, TERMINATION, problem
+from tlstd_lab.questions.coverage.problems import (
+    BRANCHING,
+    GAMMA,
+    NOISE,
+    STATES,
+    STREAM,
+    TERMINATION,
+    monomials,
+    problem,
+)
 from tlstd_lab.tables import DOCS, table, write_tables
 
 SETS = {10: 20, 50: 20, 200: 20, 2_000: 5}
@@ -43,6 +52,24 @@ class Rows:
 
     def __repr__(self) -> str:
         return f"Rows({self.n_features} features)"
+
+
+class Monomials:
+    """The features of CartPole's states with which ratios come close to the values: a feature map."""
+
+    n_features = 28
+
+    def encode(self, state: ArrayLike) -> FloatArray:
+        """Features of one state."""
+        row: FloatArray = self.encode_many(np.asarray(state)[None])[0]
+        return row
+
+    def encode_many(self, states: ArrayLike) -> FloatArray:
+        """Features of states (N, 4)."""
+        return monomials(np.asarray(states, dtype=np.float64))
+
+    def __repr__(self) -> str:
+        return "Monomials()"
 
 
 class Question(NamedTuple):
@@ -94,19 +121,20 @@ def asked_of_car(name: str, n_episodes: int, number: int) -> Question:
 
 
 def asked_of_pole(name: str, n_episodes: int, number: int) -> Question:
-    """CartPole with tiles of the pole alone, another policy, probabilities known."""
-    made, rng = problem("pole-coarse", 0), np.random.default_rng([8, number])
+    """CartPole with tiles or monomials of the pole alone, another policy, probabilities known."""
+    made, rng = problem(name, 0), np.random.default_rng([8, number])
     behaviour, target = episodes.pole_policy(2.0), episodes.pole_policy(4.0)
     step: Step = episodes.pole_step(behaviour)
     found = play(episodes.pole_starts, step, n_episodes, 100, rng)
     right = behaviour(found.states)
     log = as_log(found, probabilities=np.where(found.actions == 1, right, 1.0 - right))
     tiles = Concatenate([(TileCoder([-0.21, -2.0], [0.21, 2.0], tiles=6, tilings=4), [2, 3])])
+    features = tiles if name == "pole-coarse" else Monomials()
 
     def policy(states: FloatArray) -> FloatArray:
         return np.column_stack([1.0 - target(states), target(states)])
 
-    options = {"gamma": 0.95, "features": tiles, "policy": policy}
+    options = {"gamma": 0.95, "features": features, "policy": policy}
     return Question(log, options, [[0.0, 0.0, 0.05, 0.0]], (made.start, made.value))
 
 
@@ -140,6 +168,7 @@ Make = Callable[[str, int, int], Question]
 CELLS: tuple[tuple[str, str, Make, tuple[tuple[int, bool], ...]], ...] = (
     ("garnet-stream", "Garnet, one stream without end", asked_of_garnet, ((50, True), (200, False))),
     ("car", "Mountain Car, tiles *", asked_of_car, ((50, True), (200, True), (2_000, True))),
+    ("pole-off", "CartPole, monomials, ratios", asked_of_pole, ((2_000, False), (2_000, True))),
     ("pole-coarse", "CartPole, tiles, ratios *", asked_of_pole,
      ((200, False), (200, True), (2_000, False), (2_000, True))),
     ("pole-few", "CartPole, LSTDQ, more features than steps *", asked_of_few, ((10, False),)),

@@ -48,8 +48,6 @@ RUNS = {"smoke": 1, "quick": 4, "paper": 10}
 SETS = {"smoke": 2, "quick": 25, "paper": 50}
 """Data sets of a run; of these bootstrapped:"""
 BOOTSTRAPPED = {"smoke": 1, "quick": 5, "paper": 10}
-MOST_BY_ROLLOUTS = 200
-"""Episodes of the largest cells without closed form whose runs are stored; 2,000 takes an hour of one core more."""
 LARGE = 2_000
 """Episodes from which on a data set without closed form takes seconds. Runs of such cells:"""
 LARGE_RUNS, LARGE_BOOTSTRAPPED = 10, 2
@@ -106,12 +104,7 @@ class Coverage(Panel):
 
     def cells(self, scale: Scale) -> list[tuple[str, int]]:
         """Return problem and number of episodes of each line."""
-        return [
-            (name, n)
-            for name, about in PROBLEMS.items()
-            for n in pick(SIZES, scale)
-            if not about.rollouts or n <= MOST_BY_ROLLOUTS
-        ]
+        return [(name, n) for name in PROBLEMS for n in pick(SIZES, scale)]
 
     def cell_runs(self, scale: Scale, problem: str, n_episodes: int) -> list[RunSpec]:
         """Return the runs of one line."""
