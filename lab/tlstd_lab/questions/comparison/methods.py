@@ -78,14 +78,14 @@ ENTRIES: dict[str, Entry] = {
         {"class": "Replay", "learner": {"class": "TD"}},
         STEP | {"passes": (2, 8, 32, 128)},
         USUAL_STEP | {"passes": 8},
-        REPEATED,
+        CHEAP,
         SEVERAL,
     ),
     "LSTDSA": Entry(
         {"class": "LSTDSA"},
         {"alpha": RATES, "n0": DECAYS, "passes": (3, 10, 30, 100)},
         {"alpha": 0.1, "n0": 0, "passes": 10},
-        REPEATED,
+        CHEAP,
         SEVERAL,
     ),
     "LinearDyna": Entry(
@@ -127,7 +127,7 @@ ENTRIES: dict[str, Entry] = {
         {"class": "Handover", "first": {"class": "TLSTD", "rank": 40, "lambda_": 0.9}, "second": {"class": "TD"}},
         STEP | {"after": (250, 500, 1_000)},
         USUAL_STEP | {"after": 500},
-        REPEATED,
+        CHEAP,
         SEVERAL,
     ),
     "ProjectedLSTD": Entry(

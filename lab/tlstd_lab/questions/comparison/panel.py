@@ -74,12 +74,12 @@ class Field(Contest):
         return self.problem in PROBLEMS and (effort == SLOWEST or (effort == SLOW and "tiles" not in kind[2]))
 
     def effort(self, scale: Scale, name: str) -> Effort:
-        """Return how many runs a method is given; with RBFs everybody is tuned on one stream."""
+        """Return how many runs a method is given."""
         entry = ENTRIES[name.removesuffix(UNTUNED)]
         runs, streams = pick(RUNS, scale)[entry.effort]
         tries = entry.tries.of(self.problem)
         tries = pick({"smoke": 2, "quick": tries, "paper": 2 * tries}, scale)
-        return Effort(runs, 0, 1 if "rbf" in self.problem else streams, tries)
+        return Effort(runs, 0, streams, tries)
 
     def zero(self, results: Results) -> float:
         """Return the RMSE of predicting 0; a diverged run counts as twice that."""
