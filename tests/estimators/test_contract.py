@@ -131,7 +131,9 @@ def test_contract_of_options(name: str, checks: set[Check]) -> None:
             check(OPTIONS[name])
 
 
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name not in SAME_CLASS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in SAME_CLASS else ()) for name in ESTIMATORS]
+)
 def test_nobody_uses_a_model_in_the_middle_of_a_call(name: str) -> None:
     """Reads, copies, saves and updates between any two lines of an update (a signal handler) are refused."""
     steps = random_transitions(np.random.default_rng(0), n_features=12, n_steps=40, density=0.1, sparse=True)

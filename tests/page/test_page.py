@@ -161,7 +161,7 @@ def test_what_was_asked_and_read_as_what(evaluation: Evaluation) -> None:
     section = parts.assumed(made, parts.Numbering())
     assert section is not None
     text = Reading("".join(section.content)).text
-    for name, value in (("Policy", NASTY), ("Read as reward", NASTY), ("Read as end", "no column")):
+    for name, value in (("policy", NASTY), ("read as reward", NASTY), ("read as end", "no column")):
         assert text[text.index(name) + 1] == value
     assert "costs: smaller is better" in text
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from tlstd.evaluation.evaluation import Evaluation
 from tlstd.evaluation.trust import Check
+from tlstd.logs.columns import ROLES
+from tlstd.logs.table import FLAGS
 from tlstd.page import charts
 from tlstd.page.charts import Bar
 from tlstd.page.markup import Html, element
@@ -351,22 +353,18 @@ def sensitivity(evaluation: Evaluation, numbers: Numbering) -> Section | None:
 
 
 def assumed(evaluation: Evaluation, numbers: Numbering) -> Section | None:
-    """What was assumed about the log, and how parameters were chosen."""
+    """What was asked, which columns were read as what, what was assumed, and how parameters were chosen."""
+    better = "costs: smaller is better" if evaluation.cost else "rewards: larger is better"
+    rows = [["policy", evaluation.policy_name], ["γ", f"{evaluation.gamma:g}"], ["numbers are", better]]
+    roles = {} if evaluation.fitted is None else evaluation.fitted.log.roles
+    rows += [[f"read as {role.replace('_', ' ')}", ", ".join(roles[role])] for role in ROLES if role in roles]
+    if roles and not any(flag in roles for flag in FLAGS):
+        rows.append(["read as end", "no column"])
+    table = numbers.table("What was asked, and read as what", [("what", False), ("here", False)], rows)
     notes = element("ul", *(element("li", signed(note)) for note in evaluation.notes), class_="notes")
-    content = [element("p", "What was asked, and read as what:"), _asked(evaluation)]
+    content = [element("div", table, class_="single")]
     content += [element("p", "About the log, and for the choice of parameters:"), notes]
     return Section("assumed", "Assumed", "What was assumed", content)
-
-
-def _asked(evaluation: Evaluation) -> Html:
-    """The policy, γ, and which columns were read as what."""
-    better = "costs: smaller is better" if evaluation.cost else "rewards: larger is better"
-    facts = [("Policy", evaluation.policy_name), ("γ", f"{evaluation.gamma:g}"), ("Numbers are", better)]
-    roles = {} if evaluation.fitted is None else evaluation.fitted.log.roles
-    facts += [(f"Read as {role.replace('_', ' ')}", ", ".join(names)) for role, names in roles.items()]
-    if not any(flag in roles for flag in ("terminated", "truncated", "done")) and roles:
-        facts.append(("Read as end", "no column"))
-    return element("dl", *(element("div", element("dt", n), element("dd", w)) for n, w in facts), class_="facts")
 
 
 SECTIONS: tuple[Callable[[Evaluation, Numbering], Section | None], ...] = (
