@@ -13,7 +13,7 @@ READERS = 8
 READS = 100
 """Of each reader in one try."""
 OFTEN = 10
-"""Predictions for a vector to each other read, ten times as many as in the check: 13 of 14 reads."""
+"""Predictions for a vector to each other read, ten times as many as in the check: 25 of 27 reads."""
 
 
 def _task(subject: str, seed: int, folder: Path) -> Task:
