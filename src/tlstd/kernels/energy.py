@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.kernels.jit import kernel
+from tlstd.kernels.jit import kernel, part
 
 
-@kernel
+@part
 def _draw(cdf, u):
     """The first k with u < cdf[k] (the inverse of the distribution function), by bisection."""
     low, high = 0, cdf.size - 1
@@ -23,7 +23,7 @@ def _draw(cdf, u):
     return low
 
 
-@kernel
+@part
 def _flows(storage, action, capacity, max_flow, charge_efficiency):
     """Charge and discharge of a net charge, cut to what the storage permits; one of the two is 0."""
     charge = max(0.0, min(action, max_flow, (capacity - storage) / charge_efficiency))
@@ -31,7 +31,7 @@ def _flows(storage, action, capacity, max_flow, charge_efficiency):
     return charge, discharge
 
 
-@kernel
+@part
 def _move(state, action, noise, low, high, plant, cdfs, demand_means, out):
     """One step from ``state`` to ``out``, in place; returns the reward.
 
@@ -54,13 +54,13 @@ def _move(state, action, noise, low, high, plant, cdfs, demand_means, out):
     return reward
 
 
-@kernel
+@part
 def _nearest(value, low, n):
     """Index of the grid point next to ``value`` among ``n`` from ``low`` on."""
     return min(max(int(value - low + 0.5), 0), n - 1)
 
 
-@kernel
+@part
 def _look_up(table, state, low, high, plant):
     """Net charge by a table, interpolated linearly in the storage and cut to what the storage permits."""
     i = min(max(int(state[0]), 0), table.shape[1] - 2)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.kernels.jit import kernel
+from tlstd.kernels.jit import kernel, part
 
 PAGE = 32
 """Rows in a page (see :mod:`tlstd.linalg.paged_columns` for why)."""
@@ -146,7 +146,7 @@ def reserve(x, x_next, discounts, decays, rhos, trace, work, table, n_reserved, 
     return n_reserved
 
 
-@kernel
+@part
 def _refresh(values, bits, largest, largest_bits, b):
     """largest[b] = max |values[b]|, NaN passed over, in place; ``bits`` are the same numbers as integers.
 
@@ -164,7 +164,7 @@ def _refresh(values, bits, largest, largest_bits, b):
                 largest[b] = abs(values[b, k])
 
 
-@kernel
+@part
 def add_to_column(pages, table, peaks, counts, j, factor, values, blocks, n_blocks):
     """Add ``factor · values`` to A's column j in the listed blocks, in place; new pages take the next numbers."""
     for i in range(n_blocks):
@@ -296,7 +296,7 @@ def largest_entry(mu, largest, ids, count, best):
     return found
 
 
-@kernel
+@part
 def _highest(largest, count):
     """The block with the largest number, NaN passed over."""
     top = 0
@@ -306,7 +306,7 @@ def _highest(largest, count):
     return top
 
 
-@kernel
+@part
 def _settle(first, stop, mu, mu_bits, largest, largest_bits, settled, columns, steps, n_moves, pages, table):
     """Take the moves that blocks ``first:stop`` of mu have not seen off them, one after the other, in place.
 
@@ -391,7 +391,7 @@ def descend(w, residual, ids, count, matrix, history, gather, moved, now, moves,
     _settle(0, count, mu, mu_bits, largest, largest_bits, settled, columns, steps, n_moves, pages, table)
 
 
-@kernel
+@part
 def _rows_in_use(n, rows):
     """The larger of n and one more than the largest row."""
     for e in range(rows.size):
@@ -399,7 +399,7 @@ def _rows_in_use(n, rows):
     return n
 
 
-@kernel
+@part
 def _keep_history(history, matrix, gather, trace, n_before, n_seen, n_x, n_most, n):
     """Get the history ready for a step with n_x entries of x and ``n_most`` notes; DONE, or what needs room first.
 

@@ -17,6 +17,11 @@ def kernel(function: Function) -> Function:
     return cast(Function, numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function))
 
 
+def part(function: Function) -> Function:
+    """Compile ``function`` for the kernels of its file, which alone call it: without an entry from Python."""
+    return cast(Function, numba.njit(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)(function))
+
+
 def inlined(function: Function) -> Function:
     """Compile ``function`` as part of each kernel of its file that calls it, with what is constant there."""
     return cast(Function, numba.njit(inline="always")(function))

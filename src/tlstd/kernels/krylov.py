@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.kernels.jit import kernel
+from tlstd.kernels.jit import kernel, part
 
 # --- products -------------------------------------------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ def count_equal(ptr, pos, val, rows, reference, counts):
 # --- storing --------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@part
 def _equal(indptr, indices, data, i, other_indptr, other_indices, other_data, j):
     """Whether rows i and j of two CSR matrices are the same vector."""
     start, other = indptr[i], other_indptr[j]

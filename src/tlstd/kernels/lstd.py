@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from tlstd.kernels.jit import kernel
+from tlstd.kernels.jit import kernel, part
 
 
 @kernel
@@ -239,7 +239,7 @@ def recursive_rescale(A, P, b, factor, scale):
     scale[0] = 1.0
 
 
-@kernel
+@part
 def advance_full_trace(z, rows, vals, fade, rho, replacing):
     """z ← fade z + ρ x (or its replacing form) over all entries, in place; subnormal numbers become 0."""
     for i in range(z.size):
@@ -325,7 +325,7 @@ def recursive_run(gemv, x, x_next, columns, system, beta, replacing, limits, acc
     return discounts.size, True
 
 
-@kernel
+@part
 def refined_values(P, w, rest, rows, vals, values):
     """values[c] = xᵀ(w + P rest) of target c for a sparse x, without features that have no weight (row -1)."""
     n = rest.shape[1]

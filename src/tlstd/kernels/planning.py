@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.kernels.jit import kernel
+from tlstd.kernels.jit import kernel, part
 
 
-@kernel
+@part
 def _dot(vectors, t, w, c):
     """wᵀx of vector t, for column c of w."""
     indptr, rows, vals = vectors
@@ -23,7 +23,7 @@ def _dot(vectors, t, w, c):
     return total
 
 
-@kernel
+@part
 def _row_times(M, i, n, w, c):
     """M[i, :n] w[:n, c], in four sums, so that an addition does not wait for the last."""
     p, q, r, s = 0.0, 0.0, 0.0, 0.0
@@ -37,7 +37,7 @@ def _row_times(M, i, n, w, c):
     return (p + q) + (r + s)
 
 
-@kernel
+@part
 def _combine(vectors, t, M, n, out):
     """out[:n] = xᵀM for vector t."""
     indptr, rows, vals = vectors
@@ -48,7 +48,7 @@ def _combine(vectors, t, M, n, out):
             out[j] += vals[e] * M[rows[e], j]
 
 
-@kernel
+@part
 def _reach(vectors, t, reached):
     indptr, rows, _ = vectors
     for e in range(indptr[t], indptr[t + 1]):
@@ -56,7 +56,7 @@ def _reach(vectors, t, reached):
     return reached
 
 
-@kernel
+@part
 def _finish(x, x_next, t, discount, w, values, progress):
     """Count a step, the rows that it has reached, and write its value."""
     reached = _reach(x, t, progress[1])
@@ -68,7 +68,7 @@ def _finish(x, x_next, t, discount, w, values, progress):
     progress[1] = reached
 
 
-@kernel
+@part
 def _forget(x, t, forget, M, n, scratch):
     """M[:n, :n] ← (I - β x xᵀ) M for vector t; in place."""
     indptr, rows, vals = x
@@ -78,7 +78,7 @@ def _forget(x, t, forget, M, n, scratch):
             M[rows[e], j] -= forget * vals[e] * scratch[j]
 
 
-@kernel
+@part
 def _advance(x, t, decay, rho, beta, e):
     """e ← ρ (γ_t λ (I - βρ x xᵀ) e + x) for vector t; in place."""
     indptr, rows, vals = x

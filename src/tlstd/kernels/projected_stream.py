@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.kernels.jit import kernel
+from tlstd.kernels.jit import kernel, part
 
 SMALL_DENOMINATOR = 1e-4
 """Below this the inverse is made anew instead of divided."""
@@ -108,7 +108,7 @@ def gather_rows(ptr, pos, val, first, stop, table, G):
                     G[r, c] += val[e] * table[p, c]
 
 
-@kernel
+@part
 def times_left(left, trace, u):
     """u = leftᵀ trace, written."""
     for j in range(u.size):
@@ -118,7 +118,7 @@ def times_left(left, trace, u):
             u[j] += left[i, j] * trace[i]
 
 
-@kernel
+@part
 def sherman_morrison(inverse, u, d, p, q):
     """p = M⁻¹u and q = M⁻ᵀd, written; returns 1 + dᵀM⁻¹u."""
     m = u.size

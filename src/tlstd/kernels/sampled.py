@@ -7,10 +7,10 @@ zero.
 
 from __future__ import annotations
 
-from tlstd.kernels.jit import kernel
+from tlstd.kernels.jit import kernel, part
 
 
-@kernel
+@part
 def _dot(csr, row, w, c):
     indptr, at, vals = csr
     total = 0.0

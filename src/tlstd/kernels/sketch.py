@@ -12,23 +12,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.kernels.jit import kernel
+from tlstd.kernels.jit import kernel, part
 
 
-@kernel
+@part
 def _mix(h):
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return h ^ (h >> np.uint64(31))
 
 
-@kernel
+@part
 def _column(key, j):
     """The bits from which those of all entries of column j are made; ``key`` is mix(seed)."""
     return _mix(key + np.uint64(j))
 
 
-@kernel
+@part
 def _entry(column, k, s, n_rows):
     """Row and sign of the entry in block ``k``."""
     h = _mix(column + np.uint64(k) * np.uint64(0x9E3779B97F4A7C15))
@@ -38,7 +38,7 @@ def _entry(column, k, s, n_rows):
     return row, 1.0 if h & np.uint64(1) else -1.0
 
 
-@kernel
+@part
 def _add(ids, vals, start, stop, key, s, factor, out):
     """out += factor · S x for the vector with the entries ``start:stop``; in place."""
     for e in range(start, stop):

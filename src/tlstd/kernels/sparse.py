@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.kernels.jit import kernel
+from tlstd.kernels.jit import kernel, part
 
 # --- feature id -> row --------------------------------------------------------------------------------------------
 #
@@ -17,7 +17,7 @@ from tlstd.kernels.jit import kernel
 # power of 2 numbers: id and row + 1 of slot i at 2i and 2i + 1.
 
 
-@kernel
+@part
 def _slot(slots, key):
     """Position of ``key``, or of the free slot for it."""
     # two rounds of multiply and shift: every bit of the id reaches the bits that are kept
@@ -31,7 +31,7 @@ def _slot(slots, key):
     return at
 
 
-@kernel
+@part
 def _row_of(index, key):
     """Row of an id, which is given one if it has none; in place."""
     table, slots, ids, counter = index
@@ -49,21 +49,21 @@ def _row_of(index, key):
     return np.int64(slots[at + np.uint64(1)]) - 1
 
 
-@kernel
+@part
 def _place(index, key):
     """Row + 1 of an id, 0 if it has none."""
     table, slots, _, _ = index
     return np.int64(table[np.uint64(key)] if table.size else slots[_slot(slots, key) + np.uint64(1)])
 
 
-@kernel
+@part
 def _room(index):
     """How many features there may be before the index has to be made larger."""
     table, slots, ids, _ = index
     return ids.size if table.size else min(ids.size, slots.size // 4)
 
 
-@kernel
+@part
 def _known(index, ids, next_ids):
     """How many of the ids have a row, if that may matter for whether there is room for them; otherwise 0."""
     if index[3][0] + ids.size + next_ids.size <= _room(index):
@@ -113,7 +113,7 @@ def find_ids(table, slots, wanted, offset, out):
 # --- transitions -> vectors ---------------------------------------------------------------------------------------
 
 
-@kernel
+@part
 def _normalise(vals, start, stop):
     """Scale ``vals[start:stop]`` to unit length in place; returns the length (0 and zeros if it vanishes)."""
     largest = 0.0
@@ -132,7 +132,7 @@ def _normalise(vals, start, stop):
     return length
 
 
-@kernel
+@part
 def _replaced(vals, rows, start, stop, decay, rho, trace, stamps, clock):
     """Turn x into x̃ = x - decay·z on the support of x and move the replacing trace on; all in place.
 
@@ -308,7 +308,7 @@ def append_sample(x_ids, x_vals, next_ids, next_vals, index, rows, columns, at, 
 # index, or its slots where it is hashed. Features that have no row, or one past the end of the weights, count as zero.
 
 
-@kernel
+@part
 def _found(places, hashed, key):
     """Row of an id, -1 if it has none."""
     return np.int64(places[_slot(places, key) + np.uint64(1) if hashed else np.uint64(key)]) - 1

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.kernels.jit import inlined, kernel
+from tlstd.kernels.jit import inlined, kernel, part
 
 LINES = 9
 """Number of lines of ``slots``."""
@@ -39,7 +39,7 @@ _LONGEST = 1e100  # validation.MAX_MAGNITUDE
 _TINY = 1e-300  # not 0, which could not be divided by
 
 
-@kernel
+@part
 def put_back(slots, rows, slot_of, row_of, slot):
     """Take a feature off the trace: its numbers go to its row."""
     row = row_of[slot]
@@ -47,7 +47,7 @@ def put_back(slots, rows, slot_of, row_of, slot):
     slot_of[row] = -1
 
 
-@kernel
+@part
 def settle(slots, rows, slot_of, row_of, n, P, cutoff):
     """Multiply the traces by P, in place, and take those off that have faded. Returns how many stay."""
     kept = 0
@@ -133,7 +133,7 @@ def add_x(vals, start, stop, slots, at, P, overlap, rate, eta, log_decay, shares
             slots[_ALPHA, slot] = max(_TINY, slots[_ALPHA, slot] * np.exp(log_decay * value * value))
 
 
-@kernel
+@part
 def move_step_sizes(q, alpha, u, n, scale, eta):
     """α ← α exp(scale q / α), between the smallest and η; in place."""
     large = 0
@@ -154,14 +154,14 @@ def move_step_sizes(q, alpha, u, n, scale, eta):
         alpha[i] = SMALLEST if new < SMALLEST else new
 
 
-@kernel
+@part
 def add_multiple(w, y, n, factor):
     """w ← w + factor y; in place."""
     for i in range(n):
         w[i] += factor * y[i]
 
 
-@kernel
+@part
 def move_gradients(h, h_old, y_bar, n, factor):
     """h_old ← h and h ← h + factor ȳ; in place."""
     for i in range(n):

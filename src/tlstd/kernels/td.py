@@ -51,7 +51,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.kernels.jit import inlined, kernel
+from tlstd.kernels.jit import inlined, kernel, part
 
 CUT = 1e-20
 """Entries of a sparse trace leave it below this fraction of its largest entry."""
@@ -66,7 +66,7 @@ _TINY = 1e-300  # below this the next product would be subnormal: slow, and wort
 # --- features to rows -------------------------------------------------------------------------------------------------
 
 
-@kernel
+@part
 def _slot(slots, key):
     """Position of ``key``, or of the free slot for it; as in :mod:`tlstd.kernels.sparse`, which fills the table."""
     # two rounds of multiply and shift: every bit of the id reaches the bits that are kept
@@ -165,7 +165,7 @@ def catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, 
     return n_active
 
 
-@kernel
+@part
 def next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, width):
     """Begin a new epoch, in place. Returns how many rows are listed, the epoch, and the bound of abs(y)."""
     if P == 0.0 or epoch == EPOCHS:

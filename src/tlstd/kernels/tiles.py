@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.kernels.jit import kernel
+from tlstd.kernels.jit import kernel, part
 
 
-@kernel
+@part
 def _mix(bits):
     """The output function of SplitMix64: every bit of the argument reaches every bit of the result (one to one)."""
     bits = bits + np.uint64(0x9E3779B97F4A7C15)
@@ -16,7 +16,7 @@ def _mix(bits):
     return bits ^ (bits >> np.uint64(31))
 
 
-@kernel
+@part
 def _shifts(tiles, tilings):
     """shift[j, i] = j / (N n_i): how far tiling j lies below the first, as a part of the range of dimension i."""
     shift = np.empty((tilings, tiles.size))
@@ -26,7 +26,7 @@ def _shifts(tiles, tilings):
     return shift
 
 
-@kernel
+@part
 def _locate(state, low, high, u):
     """u = the state as parts of the range, clipped to [0, 1]; in place. Returns whether all of it is a number."""
     for i in range(low.size):
