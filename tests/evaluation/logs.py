@@ -69,7 +69,8 @@ def simulated(
 def cumulated(chances: FloatArray) -> FloatArray:
     """Sums of probabilities, in which a uniform number finds its place."""
     sums = np.maximum(chances, 0.0).cumsum(axis=-1)
-    return sums / sums[..., -1:]
+    found: FloatArray = sums / sums[..., -1:]
+    return found
 
 
 def as_log(rows: list[Any], *, known: bool = False) -> Log:

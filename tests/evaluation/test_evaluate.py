@@ -236,7 +236,7 @@ def test_answer_as_table_and_json() -> None:
 
 @pytest.mark.parametrize("features", ["auto", "columns", TileCoder([0.0] * 4, [1.0] * 4, tiles=3, tilings=2)])
 def test_saved_and_asked_again(features: Any, tmp_path: Path) -> None:
-    log = pole_log(0.5, 20, known=False, limit=30)
+    log = pole_log(0.5, 10, known=False, limit=30)
     evaluation = evaluate(log, gamma=0.9, features=features, estimators=["KrylovLSTD"])
     evaluation.save(tmp_path / "values")
     same = ValueFunction.load(tmp_path / "values")
