@@ -1,19 +1,20 @@
-"""The logs and samples of these tests, and how they are cut.
+"""Samples in parts, a policy, and a shard that dies.
 
-Workers of a cluster import this module to read their parts: what only the tests need is not imported here.
+Workers of a cluster import this module: what only the tests need is not imported here.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from tests.helpers import random_transitions
 from tlstd import Transitions
 from tlstd.cluster.shard import Shard
+from tlstd.types import FloatArray
 
 N = 200
 WHOLE = random_transitions(
@@ -35,33 +36,31 @@ def load(i: int) -> Shard:
     return Shard.of([PARTS[i]], N, lambda_=0.7)
 
 
-def walk(n_episodes: int = 120, seed: int = 0) -> pl.DataFrame:
-    """A walk of two numbers with noise; episodes of different length, some cut off; actions with probabilities."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for episode in range(n_episodes):
-        x, y = rng.uniform(-1.0, 1.0, 2)
-        for step in range(int(rng.integers(3, 25))):
-            action = int(rng.random() < 0.5)
-            after = 0.8 * x + (0.3 if action else -0.3) + 0.1 * rng.standard_normal()
-            rows.append((f"e{episode}", step, x, y, action, 0.5, x - 0.1 * y, False))
-            x, y = after, 0.9 * y + 0.1 * rng.standard_normal()
-        rows[-1] = (*rows[-1][:-1], episode % 4 != 0)
-    names = ["episode", "step", "obs_0", "obs_1", "action", "probability", "reward", "terminated"]
-    return pl.DataFrame(rows, schema=names, orient="row")
-
-
-LOG = walk()
-
-
-def in_files(log: pl.DataFrame, folder: Path, n_files: int) -> str:
-    """Written to files of about as many rows, wherever episodes are; the pattern of their names."""
-    ends = np.linspace(0, log.height, n_files + 1).astype(int)
-    for i, (a, b) in enumerate(pairwise(ends)):
-        log[a:b].write_parquet(folder / f"part-{i}.parquet")
-    return str(folder / "*.parquet")
-
-
 def mostly_right(states: np.ndarray) -> np.ndarray:
     """The other action nine times in ten."""
     return np.tile([0.1, 0.9], (len(states), 1))
+
+
+def die_once(marker: str) -> None:
+    """Kill this process, unless somebody has died here before."""
+    try:
+        open(marker, "x").close()
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Mortal:
+    """A shard whose worker dies the first time that its numbers are asked for."""
+
+    def __init__(self, numbers: FloatArray) -> None:
+        self.numbers = numbers
+
+    def times(self, factor: float) -> Mortal:
+        """Another one."""
+        return Mortal(factor * self.numbers)
+
+    def last_words(self, marker: str) -> FloatArray:
+        """The numbers."""
+        die_once(marker)
+        return self.numbers

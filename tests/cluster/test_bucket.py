@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tlstd
-from tests.cluster.parts import LOG, in_files
+from tests.cluster.logs import SHORT, in_files
 from tests.cluster.test_evaluate import FEW
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.log_shard import LogFile
@@ -36,7 +36,7 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str,
     client = boto3.client("s3", endpoint_url=url, region_name="us-east-1", **keys)
     client.create_bucket(Bucket="logs")
     folder = tmp_path_factory.mktemp("logs")
-    in_files(LOG, folder, 4)
+    in_files(SHORT, folder, 4)
     for path in sorted(folder.iterdir()):
         client.upload_file(str(path), "logs", f"walk/{path.name}")
     yield {**keys, "aws_endpoint_url": url, "aws_region": "us-east-1", "aws_allow_http": "true"}, client
@@ -46,7 +46,7 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str,
 def test_as_from_files(bucket: tuple[dict[str, str], Any], tmp_path: Path) -> None:
     """A pattern, a folder, single addresses: the same answer as from the frame."""
     storage, _ = bucket
-    whole = tlstd.evaluate(LOG, gamma=0.9, estimators=FEW)
+    whole = tlstd.evaluate(SHORT, gamma=0.9, estimators=FEW)
     progress: list[str] = []
     found = evaluate_files(
         "s3://logs/walk/*.parquet",
@@ -56,9 +56,9 @@ def test_as_from_files(bucket: tuple[dict[str, str], Any], tmp_path: Path) -> No
         report=lambda text, share: progress.append(text),
     )
     assert abs(found.value - whole.value) < 1e-10
-    assert len(Log.from_frame("s3://logs/walk", storage=storage)) == LOG.height
+    assert len(Log.from_frame("s3://logs/walk", storage=storage)) == SHORT.height
     part = Log.from_frame(["s3://logs/walk/part-1.parquet", "s3://logs/walk/part-2.parquet"], storage=storage)
-    assert 0 < len(part) < LOG.height
+    assert 0 < len(part) < SHORT.height
     write_page(found, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert not any(SECRET in text for text in [*shown(found), *progress, page])

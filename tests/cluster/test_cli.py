@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.cluster.parts import LOG, in_files
+from tests.cluster.logs import LOG, in_files
 from tlstd.cli.app import app
 from tlstd.cluster.log_shard import LogFile, LogShard
 from tlstd.cluster.plan import plan

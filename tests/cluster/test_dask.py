@@ -6,23 +6,25 @@ What is compared with is computed first, in this process: the workers then find 
 from __future__ import annotations
 
 import json
-import os
-import signal
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tests.cluster.parts import LOG, PARTS, in_files, load, mostly_right
+from tests.cluster.logs import SHORT, in_files
+from tests.cluster.parts import PARTS, Mortal, die_once, load, mostly_right
 from tlstd.cli.app import app
 from tlstd.cluster.clients import local_workers
 from tlstd.cluster.crews import InProcess, OnDask
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.operator import ShardedOperator
+
+LOADS = [partial(load, i) for i in range(len(PARTS))]
 
 
 @pytest.fixture(scope="module")
@@ -32,66 +34,96 @@ def client() -> Iterator[Any]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def here() -> ShardedOperator:
+    """The shards in this process."""
+    return ShardedOperator(InProcess([made() for made in LOADS]))
+
+
+class There(NamedTuple):
+    """The shards on the workers, from the first test to the last."""
+
+    crew: OnDask
+    operator: ShardedOperator
+    told: list[int]
+
+
+@pytest.fixture(scope="module")
+def there(client: Any) -> There:
+    told: list[int] = []
+    crew = OnDask(client, LOADS, told.append)
+    return There(crew, ShardedOperator(crew), told)
+
+
 def test_a_plan_counts_the_workers_of_the_cluster(client: Any, tmp_path: Path) -> None:
     address = client.scheduler.address
-    asked = ["evaluate", in_files(LOG, tmp_path, 4), "--gamma", "0.9", "--plan", "--cluster", address]
+    asked = ["evaluate", in_files(SHORT, tmp_path, 4), "--gamma", "0.9", "--plan", "--cluster", address]
     said = CliRunner().invoke(app, asked)
     assert said.exit_code == 0, said.output
     assert "2 workers" in said.output
 
 
-def test_bits_of_one_process(client: Any) -> None:
-    """Two workers, one worker, no worker."""
-    loads = [partial(load, i) for i in range(len(PARTS))]
-    done: list[int] = []
-    here = ShardedOperator(InProcess([made() for made in loads])).solve(5)
-    ids, weights = ShardedOperator(OnDask(client, loads, done.append)).solve(5)
-    assert done == sorted(set(done))
-    assert done[-1] == 7
-    assert (ids == here[0]).all()
-    assert (weights == here[1]).all()
+def test_bits_of_one_process(here: ShardedOperator, there: There) -> None:
+    """Two workers, no worker."""
+    expected = here.solve(5)
+    ids, weights = there.operator.solve(5)
+    assert there.told == sorted(set(there.told))
+    assert there.told[-1] == 7
+    assert (ids == expected[0]).all()
+    assert (weights == expected[1]).all()
 
 
-def test_killed_worker(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its shards are read again: the same bits, and the computation goes on; who comes in its place gets some."""
-    loads = [partial(load, i) for i in range(len(PARTS))]
-    operator = ShardedOperator(OnDask(client, loads))
-    expected = operator.b()
-    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)  # below, one after the other
-    assert (operator.b() == expected).all()
-    V = np.ones((operator.n, 2))
-    here = ShardedOperator(InProcess([made() for made in loads]))
-    assert (operator.matvec(V) == here.matvec(V)).all()
+def test_killed_worker(
+    client: Any, here: ShardedOperator, there: There, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One dies while it computes: its shards are read, and changed, again; who comes in its place gets some."""
+    mortals = OnDask(client, [partial(Mortal, np.array([1.0 + i, 0.1])) for i in range(4)])
+    mortals.change("times", [(10.0**i,) for i in range(4)])
+    assert mortals.total("last_words", str(tmp_path / "died"))[0] == 4_321.0
+    assert (tmp_path / "died").exists()
+    assert (there.operator.b() == here.b()).all()
+    V = np.ones((here.n, 2))
+    assert (there.operator.matvec(V) == here.matvec(V)).all()
     client.wait_for_workers(2)
     monkeypatch.setattr("tlstd.cluster.crews.SPREAD", 0.0)
-    assert (operator.rmatvec(V) == here.rmatvec(V)).all()
-    held = [sum("shard" in key for key in keys) for keys in client.has_what().values()]
-    assert sorted(held) == [3, 4]
+    assert (there.operator.rmatvec(V) == here.rmatvec(V)).all()
+    held = Counter(worker for workers in client.who_has(there.crew._shards).values() for worker in workers)
+    assert sorted(held.values()) == [3, 4]
 
 
-def kill_when_solving(client: Any, said: list[str], text: str, share: float) -> None:
-    """Kill a worker in some of the rounds."""
+def kill_when_solving(client: Any, marker: Path, said: list[str], text: str, share: float) -> None:
+    """Let a worker die in the first round, by a task that another one then repeats."""
     said.append(text)
-    if text.startswith("round") and len([each for each in said if each.startswith("round")]) in (1, 3):
-        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+    if text.startswith("round 1 "):
+        client.submit(die_once, str(marker), pure=False).result()
+        assert marker.exists()
 
 
-def test_files_on_workers_that_die(client: Any, tmp_path: Path) -> None:
-    """The same bits as in one process, with another policy, and with workers that are killed on the way."""
-    pattern = in_files(LOG, tmp_path, 5)
+def test_files_on_workers_that_die(client: Any, here: ShardedOperator, there: There, tmp_path: Path) -> None:
+    """The same bits as in one process, with another policy, and with a worker that is killed on the way.
+
+    Shards of before go through this too, some of them for the second time.
+    """
+    log = SHORT.head(250)
+    pattern = in_files(log, tmp_path, 5)
     options: dict[str, Any] = {"gamma": 0.9, "policy": mostly_right, "estimators": ("KrylovLSTD",)}
+    expected = evaluate_files(pattern, **options)
+    expected_b = here.b()
+    assert (there.operator.b() == expected_b).all()
     said: list[str] = []
-    here = evaluate_files(pattern, **options)
-    there = evaluate_files(pattern, client=client, report=partial(kill_when_solving, client, said), **options)
-    states = LOG.select("obs_0", "obs_1").to_numpy()
-    assert there.value == here.value
-    assert (there.predict(states) == here.predict(states)).all()
+    report = partial(kill_when_solving, client, tmp_path / "died", said)
+    found = evaluate_files(pattern, client=client, report=report, **options)
+    states = log.select("obs_0", "obs_1").to_numpy()
+    assert found.value == expected.value
+    assert (found.predict(states) == expected.predict(states)).all()
     assert any(text.startswith("read 5 of 5 files") for text in said)
+    assert (tmp_path / "died").exists()
+    assert (there.operator.b() == expected_b).all()
 
 
 def test_command(client: Any, tmp_path: Path) -> None:
     """``tlstd evaluate --cluster``: the same answer as in this process, and a file that is left out on request."""
-    pattern = in_files(LOG.head(400), tmp_path, 3)
+    pattern = in_files(SHORT.head(200), tmp_path, 3)
     (tmp_path / "part-9.parquet").write_bytes(b"PAR1")
     arguments = ["evaluate", pattern, "--gamma", "0.9", "--json"]
     arguments += ["--cluster", client.scheduler.address]

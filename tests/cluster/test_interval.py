@@ -12,7 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 import tlstd
-from tests.cluster.parts import LOG, WHOLE, N, cut, in_files, mostly_right
+from tests.cluster.logs import LOG, in_files
+from tests.cluster.parts import WHOLE, N, cut, mostly_right
 from tlstd import KrylovLSTD, Transitions
 from tlstd.cluster import evaluate as of_files
 from tlstd.cluster.crews import InProcess

@@ -107,7 +107,7 @@ def test_diagonal_case_by_hand() -> None:
 @pytest.mark.parametrize("alignment", ["rotations", "signs", "none"])
 def test_norm_reading_and_ours_hold_in_all_cases(alignment: Any) -> None:
     n = 0
-    for case in random_cases(220, 3):
+    for case in random_cases(110, 3):  # more than 105: every pair of kinds
         comparison = compare(*case, alignment=alignment)
         for rank in range(1, case.b.size + 1):
             result = comparison.bound(rank, constant=None)
@@ -117,11 +117,11 @@ def test_norm_reading_and_ours_hold_in_all_cases(alignment: Any) -> None:
             assert result.holds(result.corrected_picard.total), result
             assert min(result.norm.cap, result.norm.difference) >= -1e-9 * result.norm.cap
             n += 1
-    assert n > 1000
+    assert n > 500
 
 
 def test_steps_of_the_proof_hold_for_norms() -> None:
-    for case in random_cases(120, 4):
+    for case in random_cases(60, 4):
         comparison = compare(*case)
         for rank in range(1, comparison.rank_t + 1):
             reading = comparison.bound(rank, constant=None).norm

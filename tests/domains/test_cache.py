@@ -30,7 +30,7 @@ def compute():
     return {"squares": np.arange(200_000) ** 2}
 
 folder = Path(sys.argv[1])
-for _ in range(20):
+for _ in range(5):
     assert cached_arrays("squares", {"n": 1}, compute, folder=folder)["squares"][-1] == 199_999**2
 print(cached_arrays("squares", {"n": 1}, compute, folder=folder)["squares"].sum())
 """

@@ -85,7 +85,7 @@ def by_hand(domain: EnergyStorage, state: FloatArray, action: float, noise: Floa
 
 def test_contribution_is_the_best_allocation() -> None:
     rng = np.random.default_rng(0)
-    for k in range(300):
+    for k in range(150):
         eta_c, eta_d = (1.0, 1.0) if k % 10 == 0 else rng.uniform(0.5, 1.0, 2)
         domain = EnergyStorage(charge_efficiency=eta_c, discharge_efficiency=eta_d)
         state = domain.start(1, rng)
@@ -103,7 +103,7 @@ def test_contribution_is_the_best_allocation() -> None:
 def test_contribution_with_both_charge_and_discharge() -> None:
     """The formula holds for both at once as well, though the domain's actions never do both."""
     rng = np.random.default_rng(1)
-    for _ in range(200):
+    for _ in range(100):
         E, P, D, c, q = rng.uniform([0, 0, 0, 0, 0], [9, 70, 9, 9, 9])
         efficiency = rng.uniform(0.5, 1.0)
         best = best_allocation(E, P, D, c, q, efficiency)
@@ -193,7 +193,7 @@ def test_extreme_uniform_numbers(u: float) -> None:
 
 def test_storage_never_leaves_its_bounds() -> None:
     rng = np.random.default_rng(5)
-    for _ in range(40):
+    for _ in range(20):
         eta_c, eta_d = rng.uniform(0.5, 1.0, 2)
         domain = EnergyStorage(charge_efficiency=eta_c, discharge_efficiency=eta_d)
         states = domain.start(500, rng)

@@ -46,15 +46,15 @@ def simulated(
     known: bool = False,
 ) -> Log:
     """A log of numbers of states, episodes from random states; ``known``: with probabilities of the actions."""
-    n, n_actions = process.rewards.shape
+    n = len(process.rewards)
+    choices, leads = cumulated(behaviour), cumulated(np.dstack([process.P, 1.0 - process.P.sum(axis=2)]))
     rows: list[tuple[int, int, int, float, bool, bool, int, float]] = []
     episode = 0
     while len(rows) < n_steps:
         state = int(rng.integers(n))
         for t in range(limit):
-            action = int(rng.choice(n_actions, p=behaviour[state]))
-            left = np.append(process.P[state, action], max(0.0, 1.0 - process.P[state, action].sum()))
-            after = int(rng.choice(n + 1, p=left / left.sum()))
+            action = int(choices[state].searchsorted(rng.random(), side="right"))
+            after = int(leads[state, action].searchsorted(rng.random(), side="right"))
             ended = after == n
             following = state if ended else after
             reward, chance = float(process.rewards[state, action]), float(behaviour[state, action])
@@ -64,6 +64,13 @@ def simulated(
                 break
         episode += 1
     return as_log(rows, known=known)
+
+
+def cumulated(chances: FloatArray) -> FloatArray:
+    """Sums of probabilities, in which a uniform number finds its place."""
+    sums = np.maximum(chances, 0.0).cumsum(axis=-1)
+    found: FloatArray = sums / sums[..., -1:]
+    return found
 
 
 def as_log(rows: list[Any], *, known: bool = False) -> Log:

@@ -73,8 +73,7 @@ def noisy_garnet(gamma: float = 0.9) -> MarkovRewardProcess:
     ],
 )
 def test_garnet(factory: Callable[[Any], LinearEstimator], values: list[Any], worst: float) -> None:
-    found = [regret(noisy_garnet(0.8), factory, values, 2000, seed)[:2] for seed in range(2)]
-    of_choice, of_worst = np.mean(found, axis=0)
+    of_choice, of_worst, _ = regret(noisy_garnet(0.8), factory, values, 2000, 0)
     assert of_choice < 1.02
     assert of_worst > worst  # there was something to choose
 
@@ -83,7 +82,7 @@ def test_time_limits_are_bootstrapped() -> None:
     """Returns alone, cut off after ten steps, would take half of each value for all of it."""
     process = noisy_garnet(0.95)
     found = []
-    for seed in range(3):
+    for seed in range(2):
         of_choice, of_worst, choice = regret(
             process, lambda rcond: LSTD(80, lambda_=0.5, rcond=rcond), CUTOFFS, 2000, seed, truncate_after=10
         )
@@ -100,7 +99,7 @@ def test_off_policy() -> None:
         active=6, reward_noise=0.3,
     )  # fmt: skip
     found = [
-        regret(process, lambda rcond: LSTD(60, lambda_=0.3, rcond=rcond), CUTOFFS, 3000, seed)[:2] for seed in range(3)
+        regret(process, lambda rcond: LSTD(60, lambda_=0.3, rcond=rcond), CUTOFFS, 3000, seed)[:2] for seed in range(2)
     ]
     of_choice, of_worst = np.mean(found, axis=0)
     assert of_choice < 1.05
@@ -245,11 +244,12 @@ def test_models_never_see_what_they_are_judged_on(end: float, off_policy: bool) 
 
 
 def test_the_data_are_left_alone() -> None:
-    steps = random_transitions(np.random.default_rng(0), n_features=5, n_steps=300, sparse=True)
+    steps = random_transitions(np.random.default_rng(0), n_features=5, n_steps=150, sparse=True)
     before = [getattr(steps, name).copy() for name in ("rewards", "discounts", "trace_discounts", "rhos", "rows")]
     choices = [choose(lambda r: TLSTD(5, r, lambda_=0.5), [1, 3, 5], steps) for _ in range(2)]
     for name, old in zip(("rewards", "discounts", "trace_discounts", "rhos", "rows"), before, strict=True):
         assert_array_equal(getattr(steps, name), old)
+    assert choices[0].decided
     assert_array_equal(choices[0].scores, choices[1].scores)
 
 

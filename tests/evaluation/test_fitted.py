@@ -25,8 +25,8 @@ def decisions(known: bool) -> Log:
 
 def continuous() -> Log:
     rng = np.random.default_rng(2)
-    seen, done = rng.random((1_000, 2)), rng.random((1_000, 1))
-    return Log.from_arrays(seen, seen[:, 0] + done[:, 0], actions=done, terminated=rng.random(1_000) < 0.05)
+    seen, done = rng.random((400, 2)), rng.random((400, 1))
+    return Log.from_arrays(seen, seen[:, 0] + done[:, 0], actions=done, terminated=rng.random(400) < 0.05)
 
 
 CASES: dict[str, Any] = {

@@ -28,6 +28,15 @@ class Case(NamedTuple):
 Maker = Callable[[int], Case]
 
 
+def first_part(case: Case, share: float) -> Case:
+    """The first episodes of a log, or the first steps of a stream."""
+    log = case.log
+    if log.n_episodes > 1:
+        return Case(log.select(np.arange(round(share * log.n_episodes))), case.options)
+    n = round(share * len(log))
+    return Case(Log.from_arrays(log.observations[:n], log.rewards[:n]), case.options)
+
+
 def process_log(process: MarkovRewardProcess, n_steps: int, seed: int) -> Log:
     """States of a Markov reward process by their numbers."""
     path = process.trajectory(n_steps, np.random.default_rng(seed))

@@ -285,7 +285,7 @@ def test_folded_samples_are_chosen_by_what_was_predicted_before_it_came(
     kind: dict[str, Any], beta: float | None
 ) -> None:
     """Twelve features: folding is exact, so that other models know the same. The last samples do not count yet."""
-    steps, kept, n_dimensions = linear_steps(10, 1_030, **kind), 200, FOLD_DIMENSION - 1
+    steps, kept, n_dimensions = linear_steps(10, 630, **kind), 200, FOLD_DIMENSION - 1
     choices = model_of(steps, beta=beta, max_samples=kept).choices
     expected = literal_forecasts(steps, kept, D, beta)
     assert len(choices) == len(expected)

@@ -44,12 +44,12 @@ def batch_weights(stream: KrylovStream) -> FloatArray:
 def test_between_refreshes_it_is_the_literal_projection(kind: str, beta: float | None) -> None:
     """WᵀA_tQ y = Wᵀb_t with W = orth(AQ) and Q of the last refresh, all of it from sums that are written out."""
     rng = np.random.default_rng(0)
-    steps = random_steps(rng, 120, kind=kind, ratios=True, n_targets=2, ends=0.05)
+    steps = random_steps(rng, 80, kind=kind, ratios=True, n_targets=2, ends=0.05)
     stream = stream_of(beta=beta, n_targets=2)
     Q: list[FloatArray] = []
     W: list[FloatArray] = []
     compared = 0
-    for t in range(120):
+    for t in range(80):
         stream.append(Batch.from_transitions(steps[t : t + 1]))
         A, b = literal_system(steps[: t + 1], LAMBDA, beta=beta)
         weights = np.zeros((30, 2))
@@ -71,7 +71,7 @@ def test_between_refreshes_it_is_the_literal_projection(kind: str, beta: float |
                 w = Q[target] @ np.linalg.solve(M, W[target].T @ b[:, target])
                 np.testing.assert_allclose(weights[:, target], w, atol=1e-8 * np.abs(w).max())
                 compared += 1
-    assert compared > 120
+    assert compared > 80
 
 
 def test_refreshes_are_a_function_of_the_number_of_samples() -> None:

@@ -90,14 +90,25 @@ def concatenated(logs: list[Log]) -> Transitions:
     return Transitions.concatenate([log.transitions(None, GAMMA) for log in logs])
 
 
-@pytest.mark.parametrize("shape", [flat, vectors])
-@pytest.mark.parametrize("source", [*SOURCES, "csv", "tsv", "semicolons.csv"])
-def test_read_again_as_written(source: str, shape: Callable[[dict[str, Any]], dict[str, Any]], tmp_path: Path) -> None:
-    columns = table(30)
+Shape = Callable[[dict[str, Any]], dict[str, Any]]
+TEXTS = ("csv", "tsv", "semicolons.csv")
+CHUNKS = ((1, 40), (7, 10_000))
+READ: list[tuple[str, Shape, tuple[int, ...]]] = [
+    *((source, flat, (1, 7, 40, 10_000)) for source in TEXTS),
+    *(
+        (source, shape, CHUNKS[(i + j) % 2])
+        for i, source in enumerate(SOURCES)
+        for j, shape in enumerate((flat, vectors))
+    ),
+]
+"""Pairwise: every source in both shapes and in chunks of all sizes, every shape in chunks of all sizes."""
+
+
+@pytest.mark.parametrize(("source", "shape", "sizes"), READ)
+def test_read_again_as_written(source: str, shape: Shape, sizes: tuple[int, ...], tmp_path: Path) -> None:
+    columns = table(15)
     whole = Log.from_arrays(**columns)
-    if source.endswith("sv"):
-        if shape is vectors:
-            return
+    if source in TEXTS:
         path = tmp_path / f"log.{source}"
         pl.DataFrame(shape(columns)).write_csv(path, separator={"csv": ",", "tsv": "\t"}.get(source, ";"))
         made: Any = path
@@ -109,7 +120,7 @@ def test_read_again_as_written(source: str, shape: Callable[[dict[str, Any]], di
         assert_array_equal(getattr(log, name), getattr(whole, name), err_msg=name)
     assert log.ids == whole.ids
     assert [note for note in log.notes[1:] if not note.endswith("go on in the next one: joined.")] == []
-    for rows in (1, 7, 40, 10_000):
+    for rows in sizes:
         pieces = list(read_chunks(made, rows=rows))
         assert_same(concatenated(pieces), whole.transitions(None, GAMMA))
         starts = np.cumsum([0, *map(len, pieces)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from typing import Any, Self
 
@@ -487,6 +487,11 @@ def test_own_environments_are_their_domains(name: str) -> None:
     assert n_starts == 1 if name == "EnergyStorage" else n_starts >= 5
 
 
+@cache
+def cars_by_hand(seed: int) -> list[Row]:
+    return [row_of(t) for t in by_hand("MountainCar", Same(2), 900, seed, 0.95)]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_own_environments_side_by_side(mode: AutoresetMode) -> None:
     env = gymnasium.make_vec(
@@ -500,7 +505,7 @@ def test_own_environments_side_by_side(mode: AutoresetMode) -> None:
     at = 0
     first = int(np.random.SeedSequence(20, spawn_key=(1,)).generate_state(1)[0])
     for i in range(3):
-        expected = [row_of(t) for t in by_hand("MountainCar", Same(2), 900, first + i, 0.95)]
+        expected = cars_by_hand(first + i)
         count = next((n for n in range(900 - at) if recorded[at + n] != expected[n]), 900 - at)
         assert count > 250
         at += count

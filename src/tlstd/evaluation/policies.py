@@ -8,7 +8,6 @@ from traceback import extract_tb
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.optimize
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
@@ -209,6 +208,8 @@ def fitted_probabilities(X: Matrix, actions: IntArray, n_actions: int) -> FloatA
     >>> fitted_probabilities(X, actions, 2)[[0, 3, 4]].round(2)
     array([0.75, 0.25, 0.99])
     """
+    from scipy.optimize import minimize  # here: it takes long to import, and hardly any process gets here
+
     seen = slice(None) if isinstance(X, np.ndarray) else np.unique(X.indices)
     Z = X[:, seen]
     n, taken = len(actions), np.eye(n_actions)[actions]
@@ -222,9 +223,7 @@ def fitted_probabilities(X: Matrix, actions: IntArray, n_actions: int) -> FloatA
         gradient = transposed @ (np.exp(logs) - taken) / n + W / n
         return float(-(logs * taken).sum() / n + (W * W).sum() / (2 * n)), gradient.ravel()
 
-    found = scipy.optimize.minimize(
-        loss, np.zeros(Z.shape[1] * n_actions), jac=True, method="L-BFGS-B", options={"maxiter": 200}
-    )
+    found = minimize(loss, np.zeros(Z.shape[1] * n_actions), jac=True, method="L-BFGS-B", options={"maxiter": 200})
     scores = Z @ found.x.reshape(-1, n_actions)
     scores -= scores.max(axis=1, keepdims=True)
     chances = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)

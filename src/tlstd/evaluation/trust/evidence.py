@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.stats
+from scipy.special import stdtr
 
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.krylov_lstd import KrylovLSTD
@@ -73,7 +73,7 @@ class Mean(NamedTuple):
             return 1.0
         if self.error <= 1e-12 * max(difference, abs(self.value)):
             return 0.0 if difference > 1e-9 * max(1.0, abs(self.value)) else 1.0
-        return float(2.0 * scipy.stats.t.sf(difference / self.error, self.n_groups - 1))
+        return float(2.0 * stdtr(self.n_groups - 1, -difference / self.error))
 
     def minus(self, other: Mean) -> Mean:
         """The difference of two independent means."""
