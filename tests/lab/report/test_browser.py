@@ -24,10 +24,9 @@ from tlstd_lab.questions.explorer import settings as explorer
 from tlstd_lab.report import explorer as exploring
 from tlstd_lab.report.charts import above, across, number, spread
 from tlstd_lab.report.page import render
-from tlstd_lab.report.sources import gather
 
 from tests.browser import CONTRAST, Look
-from tests.lab.report.pages import NASTY, PANELS, sources
+from tests.lab.report.pages import NASTY, PANELS, gathered, sources
 
 WIDTHS = (380, 820, 1400)
 
@@ -314,7 +313,7 @@ def test_the_legend_hides_and_shows_lines(look: Look) -> None:
 
 
 def test_values_are_shown_at_the_pointer_and_by_keys(look: Look) -> None:
-    shown = gather(sources(), ["bias"])["bias"]
+    shown = gathered()["bias"]
     assert shown is not None
     chart = shown.panel.chart(shown.results)
     figure = look.one("#figure-bias")
@@ -351,7 +350,7 @@ def hover(look: Look, figure: WebElement, x: float) -> None:
 
 
 def test_cases_are_read_one_below_the_other(look: Look) -> None:
-    shown = gather(sources(), ["theorem-bound"])["theorem-bound"]
+    shown = gathered()["theorem-bound"]
     assert shown is not None
     chart = shown.panel.chart(shown.results)
     scrub, values = (look.one(f"#figure-theorem-bound {selector}") for selector in (".scrub", ".values"))
@@ -586,7 +585,7 @@ def test_all_can_be_reached_with_the_tab_key(look: Look) -> None:
 
 def test_the_panels_chosen_for_this_are_varied() -> None:
     """Lines with bands, marks, bars, rules, categories: each is on the page that these tests look at."""
-    made = gather(sources(), PANELS)
+    made = gathered()
     drawn = [shown.panel.chart(shown.results) for shown in made.values() if shown is not None]
     assert [panel(name).name for name in PANELS] == [shown.panel.name for shown in made.values() if shown is not None]
     assert any(one.marks for chart in drawn for one in chart.series)
