@@ -91,7 +91,7 @@ def _axis(axis: Axis, axes: Axes, which: str) -> None:
     axes.set(**{f"{which}lim": (axis.low, axis.high)})
     side = axes.xaxis if which == "x" else axes.yaxis
     side.set_ticks([value for value, _ in axis.ticks], labels=[words for _, words in axis.ticks])
-    side.set_minor_locator(FixedLocator(list(axis.minor)))
+    side.set_minor_locator(FixedLocator([float(value) for value in axis.minor]))
     side.set_minor_formatter(NullFormatter())
 
 
