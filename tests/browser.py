@@ -21,16 +21,22 @@ REQUIRED = "TLSTD_BROWSER"
 """Set this variable to "required" where a missing browser is a failure."""
 
 
+RUNNING: list[Chrome] = []
+"""The browser of this process: several folders have the fixture."""
+
+
 @pytest.fixture(scope="session")
-def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+def chrome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Chrome:
     """A headless chromium with logs of its console and its requests."""
-    try:
-        made = started(tmp_path_factory.mktemp("profile"))
-    except TlstdError as error:
-        say = pytest.fail if os.environ.get(REQUIRED) == "required" else pytest.skip
-        say(str(error))
-    yield made
-    made.quit()
+    if not RUNNING:
+        try:
+            made = started(tmp_path_factory.mktemp("profile"))
+        except TlstdError as error:
+            say = pytest.fail if os.environ.get(REQUIRED) == "required" else pytest.skip
+            say(str(error))
+        request.config.add_cleanup(made.quit)
+        RUNNING.append(made)
+    return RUNNING[0]
 
 
 class Look:
@@ -38,11 +44,22 @@ class Look:
 
     def __init__(self, chrome: Chrome, page: Path) -> None:
         self.chrome, self.page = chrome, page
+        self.untouched = False
+        """The page is as it was opened: tests have looked at it, and changed nothing."""
+        self._opened = 0
 
     def open(self, fragment: str = "", *, width: int = 1400, theme: str = "light") -> None:
-        self.chrome.get("about:blank")
         self.media(width=width, theme=theme)
-        self.chrome.get(f"{self.page.as_uri()}{fragment}")
+        self.untouched = False
+        self._opened += 1  # another address: a fragment alone would not load the page again
+        self.chrome.get(f"{self.page.as_uri()}?{self._opened}{fragment}")
+
+    def watched(self) -> Iterator[Look]:
+        """For fixtures: whatever a test does, nothing is logged, and nothing but the page is requested."""
+        yield self
+        assert self.console() == []
+        asked = {url.split("#")[0].split("?")[0] for url in self.requests() if not url.startswith(HARMLESS)}
+        assert asked <= {self.page.as_uri()}
 
     def media(self, *, width: int = 1400, theme: str = "light", kind: str = "") -> None:
         size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}

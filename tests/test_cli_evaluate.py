@@ -173,7 +173,7 @@ def test_a_policy_against_another(folder: Path) -> None:
 
 def test_time_limits_and_ends(folder: Path) -> None:
     """What a log with done only, or without flags, does not say."""
-    frame = table()
+    frame = table(20)
     frame.rename({"terminated": "done"}).write_parquet(folder / "done.parquet")
     words = ("--gamma", "0.9", "--json")
     limited = json.loads(run("evaluate", "done.parquet", *words, "--time-limit", "9").stdout)

@@ -22,6 +22,7 @@ OUTSIDE = [
 ]
 NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
 """Public in spite of their names."""
+BY_NAME = {"getattr", "setattr", "attrgetter"}
 EXCEPTIONS = {
     "os._exit": "the only way to end a worker at once",
 }
@@ -29,15 +30,16 @@ EXCEPTIONS = {
 
 def private_names(tree: ast.Module) -> Iterator[str]:
     """Private attributes of anything but ``self``, ``cls`` and ``super()``, unless the file itself defines the name."""
-    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    own |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_own(node.value)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    own = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and is_own(node.value)}
+    for node in nodes:
         if isinstance(node, ast.Attribute) and is_private(node.attr) and not is_own(node.value):
             if node.attr not in own and ast.unparse(node) not in EXCEPTIONS:
                 yield f"{node.lineno}: {ast.unparse(node)}"
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.lineno}: import of {name.name}" for name in node.names if is_private(name.name))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "setattr", "attrgetter"):
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BY_NAME:
             constants = [word.value for word in node.args if isinstance(word, ast.Constant)]
             words = [word for word in constants if isinstance(word, str) and is_private(word)]
             yield from (f"{node.lineno}: {word!r} by name" for word in words if word not in EXCEPTIONS)
@@ -48,7 +50,9 @@ def is_private(name: str) -> bool:
 
 
 def is_own(node: ast.expr) -> bool:
-    return ast.unparse(node) in ("self", "cls", "super()")
+    if isinstance(node, ast.Call) and not node.args and not node.keywords:
+        return isinstance(node.func, ast.Name) and node.func.id == "super"
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(ROOT)))

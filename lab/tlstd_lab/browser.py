@@ -22,6 +22,9 @@ ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-extensions",
+    "--disable-smooth-scrolling",
+    "--disable-features=BackForwardCache,MediaRouter,OptimizationHints,PaintHolding,Translate",  # what takes its time
     "--hide-scrollbars",
     "--window-size=1400,1000",
 )

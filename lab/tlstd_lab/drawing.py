@@ -85,13 +85,13 @@ def _rule(rule: Rule, colour: str, axes: Axes) -> None:
 
 
 def _axis(axis: Axis, axes: Axes, which: str) -> None:
-    from matplotlib.ticker import NullFormatter
+    from matplotlib.ticker import FixedLocator, NullFormatter
 
     axes.set(**{f"{which}label": axis.label, f"{which}scale": "log" if axis.log else "linear"})
     axes.set(**{f"{which}lim": (axis.low, axis.high)})
     side = axes.xaxis if which == "x" else axes.yaxis
     side.set_ticks([value for value, _ in axis.ticks], labels=[words for _, words in axis.ticks])
-    side.set_ticks(list(axis.minor), minor=True)
+    side.set_minor_locator(FixedLocator([float(value) for value in axis.minor]))
     side.set_minor_formatter(NullFormatter())
 
 

@@ -12,7 +12,7 @@ from tlstd.errors import InvalidParameterError
 from tlstd.types import FloatArray
 from tlstd_lab.chart import Chart
 from tlstd_lab.claims import Claim
-from tlstd_lab.spec import RunSpec
+from tlstd_lab.spec import RunSpec, Settings
 from tlstd_lab.store import Run, Store
 
 T = TypeVar("T")
@@ -93,7 +93,8 @@ def seeds(runs: int, *, tuning: bool = False) -> range:
 
 def specs(task: str, settings: Mapping[str, Any], seeds: Iterable[int], *, timed: bool = False) -> list[RunSpec]:
     """The same run with each of the seeds."""
-    return [RunSpec(task, settings, seed, timed) for seed in seeds]
+    frozen = Settings(settings)
+    return [RunSpec(task, frozen, seed, timed) for seed in seeds]
 
 
 def best(results: Results, candidates: Sequence[Sequence[RunSpec]], column: str = "rmse") -> dict[str, Any]:

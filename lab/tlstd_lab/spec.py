@@ -53,6 +53,11 @@ class Settings(Mapping[str, Any]):
         """Return a copy of dicts and lists."""
         return {key: _plain(value) for key, value in self._values.items()}
 
+    @cached_property
+    def json(self) -> str:
+        """The canonical JSON: specs that differ in their seed only share it."""
+        return _canonical(self.plain())
+
 
 @dataclass(frozen=True, eq=False)
 class RunSpec:
@@ -118,14 +123,9 @@ class RunSpec:
 
     def to_json(self) -> str:
         """Return the canonical JSON."""
-        values = {
-            "seed": self.seed,
-            "settings": self.plain_settings(),
-            "task": self.task,
-            "timed": self.timed,
-            "version": self.version,
-        }
-        return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        assert isinstance(self.settings, Settings)
+        others = _canonical({"task": self.task, "timed": self.timed, "version": self.version})
+        return f'{{"seed":{self.seed},"settings":{self.settings.json},{others[1:]}'  # names in order
 
     @classmethod
     def from_json(cls, json_: str | Mapping[str, Any]) -> RunSpec:
@@ -150,9 +150,14 @@ def key_of(json_: str) -> str:
     return hashlib.sha256(json_.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+def _canonical(values: Mapping[str, Any]) -> str:
+    """The one JSON text of dicts, lists and what is in them."""
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def _words(values: object, name: str) -> Mapping[str, Any]:
     """Check that it is a mapping whose keys are text."""
-    if not isinstance(values, Mapping):
+    if not isinstance(values, (dict, Mapping)):  # what it is mostly is asked first
         raise InvalidParameterError(f"{name} is {values!r}: it must be a mapping of names to values")
     for key in values:
         if not isinstance(key, str):
@@ -162,12 +167,14 @@ def _words(values: object, name: str) -> Mapping[str, Any]:
 
 def _frozen(value: object, name: str) -> Any:
     """The one immutable form of a value that JSON can hold."""
+    if type(value) in (str, int, bool):  # most are
+        return value
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, Mapping):
-        return Settings(value, name)
     if isinstance(value, (list, tuple)):
         return tuple(_frozen(item, f"{name}[{i}]") for i, item in enumerate(value))
+    if isinstance(value, (dict, Mapping)):
+        return Settings(value, name)
     if isinstance(value, float) and math.isfinite(value):
         return int(value) if value.is_integer() and abs(value) <= EXACT else value
     if value is None or isinstance(value, (bool, int, str)):

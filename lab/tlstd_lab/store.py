@@ -123,8 +123,10 @@ class Store:
     def read_many(self, keys: Iterable[str]) -> dict[str, Run]:
         """Return runs by key, in the order asked for; several files are read at once."""
         wanted = list(dict.fromkeys(keys))
-        with ThreadPoolExecutor(8) as threads:
-            return dict(zip(wanted, threads.map(self.read, wanted), strict=True))
+        files = [key for key in wanted if key not in self._bundled]
+        with ThreadPoolExecutor(8) as threads:  # which start with the first file
+            found = dict(zip(files, threads.map(self.read, files), strict=True))
+        return {key: found[key] if key in found else self.read(key) for key in wanted}
 
     def specs(self) -> dict[str, RunSpec]:
         """Return the specs of all stored runs by key; what is damaged is left out."""

@@ -11,23 +11,36 @@ import pytest
 from selenium.common.exceptions import JavascriptException
 from selenium.webdriver import ActionChains, Chrome, Keys
 
-from tests.browser import CONTRAST, HARMLESS, Look
+from tests.browser import CONTRAST, Look
 from tests.page.conftest import NASTY
 
 WIDTHS = (390, 1280)
 
 
+@pytest.fixture(scope="module")
+def looking(chrome: Chrome, page: Path) -> Look:
+    return Look(chrome, page)
+
+
 @pytest.fixture
-def look(chrome: Chrome, page: Path) -> Iterator[Look]:
+def look(looking: Look) -> Iterator[Look]:
     """The page just opened; whatever the test does, nothing is logged and nothing requested."""
-    looking = Look(chrome, page)
     looking.console()
     looking.requests()
     looking.open()
-    yield looking
-    assert looking.console() == []
-    asked = {url.split("#")[0] for url in looking.requests() if not url.startswith(HARMLESS)}
-    assert asked <= {page.as_uri()}
+    yield from looking.watched()
+
+
+@pytest.fixture
+def shown(looking: Look) -> Iterator[Look]:
+    """The page for tests that look at it in several ways and change nothing: opened once for all of them."""
+    if not looking.untouched:
+        looking.console()
+        looking.requests()
+        looking.open()
+        looking.untouched = True
+    looking.media()
+    yield from looking.watched()
 
 
 OVERLAPS = """
@@ -52,20 +65,59 @@ return found;
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_it_can_be_read(look: Look, theme: str, width: int) -> None:
+def test_it_can_be_read(shown: Look, theme: str, width: int) -> None:
     """Contrast of all text, no scrolling to the side, no words over others."""
-    look.open(width=width, theme=theme)
-    seen, poor = look.run(CONTRAST)
+    shown.media(width=width, theme=theme)
+    seen, poor = shown.run(CONTRAST)
     assert seen > 150
     assert poor == []
-    assert look.run("return document.documentElement.scrollWidth") <= width
-    assert look.run(OVERLAPS) == []
+    assert shown.run("return document.documentElement.scrollWidth") <= width
+    assert shown.run(OVERLAPS) == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_first_screen_has_value_interval_and_light(shown: Look, width: int) -> None:
+    shown.media(width=width)
+    for selector in (".value", ".light h2"):
+        assert shown.run("return arguments[0].getBoundingClientRect().bottom", shown.one(selector)) < 900
+    assert "95% interval" in shown.one("#answer").text
+    assert shown.one(".light h2").text == "Do not rely on this number yet"
+
+
+def test_it_prints_dark_on_white(shown: Look) -> None:
+    shown.media(theme="dark", kind="print")
+    assert shown.run("return getComputedStyle(document.body).color") == "rgb(27, 31, 35)"
+    assert not shown.one(".top").is_displayed()
+    shown.media()
+
+
+def test_structure_for_screen_readers(shown: Look) -> None:
+    levels = [int(t[1]) for t in shown.run("return [...document.querySelectorAll('h1,h2,h3,h4')].map(h => h.tagName)")]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    for tag in ("main", "header", "nav", "footer"):
+        assert shown.all(tag)
+    unnamed = shown.run(
+        "return [...document.querySelectorAll('svg:not([aria-hidden])')]"
+        ".filter(e => e.getAttribute('role') !== 'img' || !e.getAttribute('aria-label')).length"
+    )
+    assert unnamed == 0
+    for part in ("caption", "thead th[scope=col]", "tbody th[scope=row]"):
+        assert all(table.find_elements("css selector", part) for table in shown.all("table"))
+
+
+def test_hostile_text_is_text(shown: Look) -> None:
+    assert shown.all("script") == []
+    assert shown.all("img") == []
+    assert f"{NASTY}.parquet" in shown.run("return document.body.textContent")
+    assert NASTY in shown.run("return document.title")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_figures_can_be_pointed_at(look: Look, width: int) -> None:
     """A step of an episode and a cell of a map say their numbers, within the drawing and over no other words."""
-    look.open(width=width)
+    look.media(width=width)
     for section, words in (("#episodes", "step "), ("#maps", " states"), ("#estimators", "KrylovLSTD: ")):
         place = look.all(f"{section} .at")[-1 if section == "#maps" else 0]
         said = place.find_element("css selector", ".said")
@@ -75,22 +127,6 @@ def test_figures_can_be_pointed_at(look: Look, width: int) -> None:
         assert said.is_displayed()
         assert words in said.text
         assert look.run(OVERLAPS) == []
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_first_screen_has_value_interval_and_light(look: Look, width: int) -> None:
-    look.open(width=width)
-    for selector in (".value", ".light h2"):
-        assert look.run("return arguments[0].getBoundingClientRect().bottom", look.one(selector)) < 900
-    assert "95% interval" in look.one("#answer").text
-    assert look.one(".light h2").text == "Do not rely on this number yet"
-
-
-def test_hostile_text_is_text(look: Look) -> None:
-    assert look.all("script") == []
-    assert look.all("img") == []
-    assert f"{NASTY}.parquet" in look.run("return document.body.textContent")
-    assert NASTY in look.run("return document.title")
 
 
 def test_the_policy_stops_what_would_load_or_run(look: Look) -> None:
@@ -118,22 +154,6 @@ def test_the_policy_stops_what_would_load_or_run(look: Look) -> None:
     look.requests()
 
 
-def test_structure_for_screen_readers(look: Look) -> None:
-    levels = [int(t[1]) for t in look.run("return [...document.querySelectorAll('h1,h2,h3,h4')].map(h => h.tagName)")]
-    assert levels.count(1) == 1
-    assert levels[0] == 1
-    assert all(after <= before + 1 for before, after in pairwise(levels))
-    for tag in ("main", "header", "nav", "footer"):
-        assert look.all(tag)
-    unnamed = look.run(
-        "return [...document.querySelectorAll('svg:not([aria-hidden])')]"
-        ".filter(e => e.getAttribute('role') !== 'img' || !e.getAttribute('aria-label')).length"
-    )
-    assert unnamed == 0
-    for part in ("caption", "thead th[scope=col]", "tbody th[scope=row]"):
-        assert all(table.find_elements("css selector", part) for table in look.all("table"))
-
-
 def test_axe_finds_nothing(look: Look) -> None:
     for summary in look.all(".checks summary")[:3]:
         look.show(summary)
@@ -156,10 +176,3 @@ def test_all_can_be_reached_with_the_tab_key(look: Look) -> None:
     assert visited[0] == "skip"
     assert "all of them" in visited
     assert "Number, thresholds, reason" in visited
-
-
-def test_it_prints_dark_on_white(look: Look) -> None:
-    look.media(theme="dark", kind="print")
-    assert look.run("return getComputedStyle(document.body).color") == "rgb(27, 31, 35)"
-    assert not look.one(".top").is_displayed()
-    look.media()

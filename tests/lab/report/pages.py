@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -59,6 +59,12 @@ def sources() -> Sources:
     return Sources(BUNDLES)
 
 
+@cache
+def gathered() -> Mapping[str, Shown | None]:
+    """The panels with their claims decided, once."""
+    return gather(sources(), PANELS)
+
+
 def hostile(folder: Path) -> Shown:
     """The hostile panel with its runs stored in a folder."""
     store, panel = Store(folder), Hostile()
@@ -72,7 +78,7 @@ def hostile(folder: Path) -> Shown:
 
 def write_page(folder: Path) -> Path:
     """Write the page, and return where it is."""
-    made: dict[str, Shown | None] = dict(gather(sources(), PANELS))
+    made: dict[str, Shown | None] = dict(gathered())
     made |= {"z" + NASTY: hostile(folder / "runs"), MISSING: None}
     path = folder / "page.html"
     path.write_text(render(made, explorer.data(sources()), [NASTY]), encoding="utf-8")

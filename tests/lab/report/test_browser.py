@@ -24,10 +24,9 @@ from tlstd_lab.questions.explorer import settings as explorer
 from tlstd_lab.report import explorer as exploring
 from tlstd_lab.report.charts import above, across, number, spread
 from tlstd_lab.report.page import render
-from tlstd_lab.report.sources import gather
 
-from tests.browser import CONTRAST, HARMLESS, Look
-from tests.lab.report.pages import NASTY, PANELS, sources
+from tests.browser import CONTRAST, Look
+from tests.lab.report.pages import NASTY, PANELS, gathered, sources
 
 WIDTHS = (380, 820, 1400)
 
@@ -38,16 +37,33 @@ def looking(chrome: Chrome, page: Path) -> Look:
 
 
 @pytest.fixture
-def look(looking: Look) -> Iterator[Look]:
-    """The page just opened and unfolded; whatever the test does, nothing is logged and nothing requested."""
+def unopened(looking: Look) -> Iterator[Look]:
+    """For tests that open the page themselves; whatever they do, nothing is logged and nothing requested."""
     looking.console()
     looking.requests()
-    looking.open()
-    looking.run("document.querySelector('#unfold').click()")
-    yield looking
-    assert looking.console() == []
-    asked = {url.split("#")[0] for url in looking.requests() if not url.startswith(HARMLESS)}
-    assert asked <= {looking.page.as_uri()}
+    looking.untouched = False
+    yield from looking.watched()
+
+
+@pytest.fixture
+def look(unopened: Look) -> Look:
+    """The page just opened and unfolded."""
+    unopened.open()
+    unopened.run("document.querySelector('#unfold').click()")
+    return unopened
+
+
+@pytest.fixture
+def shown(looking: Look) -> Iterator[Look]:
+    """The page unfolded, for tests that look at it in several ways and change nothing: opened once for all of them."""
+    if not looking.untouched:
+        looking.console()
+        looking.requests()
+        looking.open()
+        looking.run("document.querySelector('#unfold').click()")
+        looking.untouched = True
+    looking.media()
+    yield from looking.watched()
 
 
 # --- explorer -------------------------------------------------------------------------------------------------------
@@ -188,35 +204,33 @@ def test_a_drag_is_noted_once(look: Look) -> None:
     assert look.run("return window.noted") == 1
 
 
-def test_what_the_colours_do_not_reach_is_said(look: Look) -> None:
-    look.open("#explore/Mountain%20Car/tiles/0/500/2")
-    said = look.one("#ex-estimate").find_element(By.XPATH, "ancestor::figure").text
+def test_what_the_colours_do_not_reach_is_said(unopened: Look) -> None:
+    unopened.open("#explore/Mountain%20Car/tiles/0/500/2")
+    said = unopened.one("#ex-estimate").find_element(By.XPATH, "ancestor::figure").text
     assert "400 of 400 states beyond the colours" in said
     for name in ("Mountain%20Car", "Pendulum", "Energy%20storage"):
-        look.open(f"#explore/{name}/tiles/1/5000/20")
-        assert "beyond" not in look.one("#ex-truth").find_element(By.XPATH, "ancestor::figure").text
+        unopened.open(f"#explore/{name}/tiles/1/5000/20")
+        assert "beyond" not in unopened.one("#ex-truth").find_element(By.XPATH, "ancestor::figure").text
 
 
-def test_lstd_alone_and_what_diverged_can_be_explored(look: Look, tmp_path: Path) -> None:
+def test_lstd_alone_and_what_diverged_can_be_explored(unopened: Look, tmp_path: Path) -> None:
     data = exploring.data(sources())
     assert data is not None
-    problem, other = data["problems"][:2]
+    problem, other = data["problems"] = data["problems"][:2]
     for runs in problem["runs"].values():
         for rank in [rank for rank in runs if rank != explorer.FULL]:
             del runs[rank]
     for runs in other["runs"].values():
         for run in runs.values():
             run["rmse"] = [None, *run["rmse"][1:]]
-    own = tmp_path / "page.html"
-    own.write_text(render({}, data, []), encoding="utf-8")
-    address = own.as_uri()
+    own = Look(unopened.chrome, tmp_path / "page.html")
+    own.page.write_text(render({}, data, []), encoding="utf-8")
     for view, ratio in (("tiles/1/5000/full", "1"), ("RBFs/1/500/20", "–"), ("RBFs/1/1000/full", "1")):
-        look.chrome.get("about:blank")
-        look.chrome.get(f"{address}#explore/Mountain%20Car/{view}")
-        assert look.one("#ex-ratio").text == ratio
-        assert look.one("#ex-by-rank").get_attribute("aria-label") != "by-rank"
-        assert look.one("#ex-rmse").text == "diverged" or ratio == "1"
-    look.requests()
+        own.open(f"#explore/Mountain%20Car/{view}")
+        assert own.one("#ex-ratio").text == ratio
+        assert own.one("#ex-by-rank").get_attribute("aria-label") != "by-rank"
+        assert own.one("#ex-rmse").text == "diverged" or ratio == "1"
+    unopened.requests()
 
 
 # --- claims and figures ---------------------------------------------------------------------------------------------
@@ -253,26 +267,26 @@ def test_claims_are_filtered_by_verdict_and_words(look: Look) -> None:
     assert len(look.all("details.question[open]")) == 1, "its question, and no other"
 
 
-def test_questions_are_folded_and_links_unfold_them(look: Look) -> None:
-    look.open()
-    assert look.all("details.question[open]") == []
-    assert shown_claims(look) == []
+def test_questions_are_folded_and_links_unfold_them(unopened: Look) -> None:
+    unopened.open()
+    assert unopened.all("details.question[open]") == []
+    assert shown_claims(unopened) == []
     height = "return document.documentElement.scrollHeight"
     for width in (390, 1280):
-        look.media(width=width)
-        folded = look.run(height)
-        look.one("#unfold").click()
-        assert look.one("#unfold").text == "Fold all"
-        assert look.run(height) > 1.5 * folded
-        look.one("#unfold").click()
-        assert look.run(height) == folded
-    look.media(width=390)
-    assert look.run("return document.querySelector('.tallies').getBoundingClientRect().bottom") < 844, "the answers"
-    look.open("#figure-bias")
-    figure = look.one("#figure-bias")
+        unopened.media(width=width)
+        folded = unopened.run(height)
+        unopened.one("#unfold").click()
+        assert unopened.one("#unfold").text == "Fold all"
+        assert unopened.run(height) > 1.5 * folded
+        unopened.one("#unfold").click()
+        assert unopened.run(height) == folded
+    unopened.media(width=390)
+    assert unopened.run("return document.querySelector('.tallies').getBoundingClientRect().bottom") < 844, "the answers"
+    unopened.open("#figure-bias")
+    figure = unopened.one("#figure-bias")
     assert figure.is_displayed()
     assert figure.find_elements(By.CSS_SELECTOR, ".scrub"), "it can be read"
-    assert not look.all("#figure-A\\.2 .scrub"), "folded ones are made readable later"
+    assert not unopened.all("#figure-A\\.2 .scrub"), "folded ones are made readable later"
 
 
 def test_the_legend_hides_and_shows_lines(look: Look) -> None:
@@ -299,7 +313,7 @@ def test_the_legend_hides_and_shows_lines(look: Look) -> None:
 
 
 def test_values_are_shown_at_the_pointer_and_by_keys(look: Look) -> None:
-    shown = gather(sources(), ["bias"])["bias"]
+    shown = gathered()["bias"]
     assert shown is not None
     chart = shown.panel.chart(shown.results)
     figure = look.one("#figure-bias")
@@ -336,7 +350,7 @@ def hover(look: Look, figure: WebElement, x: float) -> None:
 
 
 def test_cases_are_read_one_below_the_other(look: Look) -> None:
-    shown = gather(sources(), ["theorem-bound"])["theorem-bound"]
+    shown = gathered()["theorem-bound"]
     assert shown is not None
     chart = shown.panel.chart(shown.results)
     scrub, values = (look.one(f"#figure-theorem-bound {selector}") for selector in (".scrub", ".values"))
@@ -357,25 +371,27 @@ def test_cases_are_read_one_below_the_other(look: Look) -> None:
     assert values.find_element(By.CSS_SELECTOR, "p").text == chart.y.ticks[2][1]
 
 
-def test_a_tap_shows_values_until_another_place_is_tapped(look: Look) -> None:
-    look.chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+def test_a_tap_shows_values_until_another_place_is_tapped(unopened: Look) -> None:
+    unopened.chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
     try:
-        look.open("#figure-bias", width=380)
-        plot, values = look.one("#figure-bias .plot"), look.one("#figure-bias .values")
-        look.show(plot)
-        x, y, below = look.run(
+        unopened.open("#figure-bias", width=380)
+        plot, values = unopened.one("#figure-bias .plot"), unopened.one("#figure-bias .values")
+        unopened.show(plot)
+        x, y, below = unopened.run(
             "const b = arguments[0].getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2, b.bottom]",
             plot,
         )
-        tap(look, x, y)
-        WebDriverWait(look.chrome, 5).until(lambda _: values.is_displayed())
+        tap(unopened, x, y)
+        WebDriverWait(unopened.chrome, 5).until(lambda _: values.is_displayed())
         assert "t-LSTD: " in values.text
-        assert look.run("return arguments[0].getBoundingClientRect().top", values) >= below, "the figure is not hidden"
-        caption = look.one("#figure-bias h5")
-        tap(look, caption.rect["x"] + 5, look.run("return arguments[0].getBoundingClientRect().y + 5", caption))
-        WebDriverWait(look.chrome, 5).until(lambda _: not values.is_displayed())
+        assert unopened.run("return arguments[0].getBoundingClientRect().top", values) >= below, (
+            "the figure is not hidden"
+        )
+        caption = unopened.one("#figure-bias h5")
+        tap(unopened, caption.rect["x"] + 5, unopened.run("return arguments[0].getBoundingClientRect().y + 5", caption))
+        WebDriverWait(unopened.chrome, 5).until(lambda _: not values.is_displayed())
     finally:
-        look.chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+        unopened.chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
 
 
 def tap(look: Look, x: float, y: float) -> None:
@@ -434,16 +450,16 @@ def test_the_policy_stops_what_would_load_or_run(looking: Look) -> None:
 # --- looks ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_can_be_read_in_both_themes_at_all_widths(look: Look, theme: str) -> None:
-    for width in WIDTHS:
-        look.media(width=width, theme=theme)
-        seen, poor = look.run(CONTRAST)
-        assert seen > 300
-        assert poor == []
-        assert look.run("return document.documentElement.scrollWidth") <= width
-    ground = look.run("return getComputedStyle(document.body).backgroundColor")
-    assert (ground == "rgb(247, 247, 245)") == (theme == "light")
+def test_without_scripts_claims_and_figures_are_there(unopened: Look) -> None:
+    unopened.chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        unopened.open()
+        assert len(unopened.all("article svg.chart")) == len(PANELS) + 1
+        assert len(unopened.all(".claims tbody tr")) > 10
+        assert not unopened.one(".controls").is_displayed()
+        assert "needs JavaScript" in unopened.one("noscript").text
+    finally:
+        unopened.chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 def test_the_theme_can_be_switched(look: Look) -> None:
@@ -457,83 +473,73 @@ def test_the_theme_can_be_switched(look: Look) -> None:
     assert look.run("return getComputedStyle(document.body).color") == colours[0]
 
 
-def test_claims_are_cards_on_a_phone_and_a_table_on_a_desk(look: Look) -> None:
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_can_be_read_in_both_themes_at_all_widths(shown: Look, theme: str) -> None:
+    for width in WIDTHS:
+        shown.media(width=width, theme=theme)
+        seen, poor = shown.run(CONTRAST)
+        assert seen > 300
+        assert poor == []
+        assert shown.run("return document.documentElement.scrollWidth") <= width
+    ground = shown.run("return getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(247, 247, 245)") == (theme == "light")
+
+
+def test_claims_are_cards_on_a_phone_and_a_table_on_a_desk(shown: Look) -> None:
     shape = "return getComputedStyle(document.querySelector('.claims tbody tr')).display"
-    assert look.run(shape) == "table-row"
-    look.media(width=380)
-    assert look.run(shape) == "block"
-    boxes = look.run(
+    assert shown.run(shape) == "table-row"
+    shown.media(width=380)
+    assert shown.run(shape) == "block"
+    boxes = shown.run(
         "const boxes = [...document.querySelectorAll('.axes canvas')].map(canvas => canvas.getBoundingClientRect());"
         "return boxes.map(box => [box.top, box.right])"
     )
     assert boxes[0][0] == boxes[1][0], "truth and estimate are side by side"
     assert all(right <= 380 for _, right in boxes)
-    look.media(width=700)  # also a desk's page at twice its size
-    tops = look.run("return [...document.querySelectorAll('.axes canvas')].map(c => c.getBoundingClientRect().top)")
+    shown.media(width=700)  # also a desk's page at twice its size
+    tops = shown.run("return [...document.querySelectorAll('.axes canvas')].map(c => c.getBoundingClientRect().top)")
     assert len(set(tops)) == 1, "all three are side by side"
 
 
-def test_it_prints(look: Look) -> None:
-    look.media(theme="dark", kind="print")
-    assert look.run("return getComputedStyle(document.body).color") == "rgb(28, 32, 36)", "dark on white"
+def test_it_prints(shown: Look) -> None:
+    shown.media(theme="dark", kind="print")
+    assert shown.run("return getComputedStyle(document.body).color") == "rgb(28, 32, 36)", "dark on white"
     for selector in (".top", ".controls", "#ex-form", ".figure details"):
-        assert not look.one(selector).is_displayed()
-    assert look.one(".claims").is_displayed()
-    assert look.run("return document.querySelector('.claims details p').checkVisibility()"), "remarks are printed"
-    assert look.run("return getComputedStyle(document.querySelector('.figure')).breakInside") == "avoid"
-    look.media()
-
-
-def test_without_scripts_claims_and_figures_are_there(look: Look) -> None:
-    look.chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
-        look.open()
-        assert len(look.all("article svg.chart")) == len(PANELS) + 1
-        assert len(look.all(".claims tbody tr")) > 10
-        assert not look.one(".controls").is_displayed()
-        assert "needs JavaScript" in look.one("noscript").text
-    finally:
-        look.chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        assert not shown.one(selector).is_displayed()
+    assert shown.one(".claims").is_displayed()
+    assert shown.run("return document.querySelector('.claims details p').checkVisibility()"), "remarks are printed"
+    assert shown.run("return getComputedStyle(document.querySelector('.figure')).breakInside") == "avoid"
+    shown.media()
 
 
 # --- keyboard and screen reader -------------------------------------------------------------------------------------
 
 
-def test_structure_for_screen_readers(look: Look) -> None:
+def test_structure_for_screen_readers(shown: Look) -> None:
     levels = [
-        int(tag[1]) for tag in look.run("return [...document.querySelectorAll('h1,h2,h3,h4')].map(h => h.tagName)")
+        int(tag[1]) for tag in shown.run("return [...document.querySelectorAll('h1,h2,h3,h4')].map(h => h.tagName)")
     ]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert look.one("html").get_attribute("lang") == "en"
+    assert shown.one("html").get_attribute("lang") == "en"
     for tag in ("main", "header", "nav"):
-        assert look.all(tag)
-    unnamed = look.run(
+        assert shown.all(tag)
+    unnamed = shown.run(
         "return [...document.querySelectorAll('svg:not([aria-hidden]), canvas:not([aria-hidden])')]"
         ".filter(e => e.getAttribute('role') !== 'img' || !e.getAttribute('aria-label')).length"
     )
     assert unnamed == 0
-    headless = look.run(
+    headless = shown.run(
         "return [...document.querySelectorAll('table')].filter(t => !t.querySelector('thead th[scope=col]')).length"
     )
     assert headless == 0
-    assert look.run("return [...document.querySelectorAll('[tabindex]')].filter(e => e.tabIndex > 0).length") == 0
+    assert shown.run("return [...document.querySelectorAll('[tabindex]')].filter(e => e.tabIndex > 0).length") == 0
 
 
-def test_axe_finds_nothing(look: Look) -> None:
-    for summary in look.all("#figure-bias summary"):
-        look.show(summary)
-        summary.click()
-    look.run(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-    found = look.chrome.execute_async_script("axe.run({resultTypes: ['violations']}).then(arguments[0])")
-    assert len(found["passes"]) > 40
-    assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found["violations"]] == []
-
-
-def test_every_control_has_a_name_and_a_role(look: Look) -> None:
+def test_every_control_has_a_name_and_a_role(shown: Look) -> None:
     roles = {"button", "link", "slider", "combobox", "radio", "searchbox", "DisclosureTriangle", "region", "option"}
-    nodes = look.chrome.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    nodes = shown.chrome.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     focusable = [
         node
         for node in nodes
@@ -546,6 +552,16 @@ def test_every_control_has_a_name_and_a_role(look: Look) -> None:
     images = [node for node in nodes if node["role"]["value"] == "image"]
     assert len(images) >= len(PANELS) + 1 + 5
     assert all(node["name"]["value"].strip() for node in images)
+
+
+def test_axe_finds_nothing(look: Look) -> None:
+    for summary in look.all("#figure-bias summary"):
+        look.show(summary)
+        summary.click()
+    look.run(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+    found = look.chrome.execute_async_script("axe.run({resultTypes: ['violations']}).then(arguments[0])")
+    assert len(found["passes"]) > 40
+    assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found["violations"]] == []
 
 
 def test_all_can_be_reached_with_the_tab_key(look: Look) -> None:
@@ -569,7 +585,7 @@ def test_all_can_be_reached_with_the_tab_key(look: Look) -> None:
 
 def test_the_panels_chosen_for_this_are_varied() -> None:
     """Lines with bands, marks, bars, rules, categories: each is on the page that these tests look at."""
-    made = gather(sources(), PANELS)
+    made = gathered()
     drawn = [shown.panel.chart(shown.results) for shown in made.values() if shown is not None]
     assert [panel(name).name for name in PANELS] == [shown.panel.name for shown in made.values() if shown is not None]
     assert any(one.marks for chart in drawn for one in chart.series)
