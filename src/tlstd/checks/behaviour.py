@@ -257,7 +257,7 @@ def check_bad_input_changes_nothing(factory: Factory) -> None:
         m.update_many(stream(35))
     more = stream(24, seed=3)
     for number, (name, attempt) in enumerate(bad_inputs()):
-        before = twin.weights.copy()
+        before = model.weights.copy()
         assert_refused(name, attempt, model)
         assert model.n_updates == twin.n_updates, f"{name}: changed n_updates"
         assert np.array_equal(model.weights, before), f"{name}: changed the weights"
