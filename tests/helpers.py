@@ -107,7 +107,8 @@ def lstd_by_products(
     transitions: Transitions, lambda_: float, *, beta: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """A and b as in :func:`batch_lstd`, by one matrix product over all traces."""
-    X, X_next = (X.toarray() if sp.issparse(X) else np.asarray(X) for X in (transitions.X, transitions.X_next))
+    stores: list[Any] = [transitions.X, transitions.X_next]
+    X, X_next = (np.asarray(store.toarray() if sp.issparse(store) else store) for store in stores)
     n, Z, z = len(transitions), np.empty_like(X), np.zeros(X.shape[1])
     for t in range(n):
         Z[t] = z = transitions.rhos[t] * (transitions.trace_discounts[t] * lambda_ * z + X[t])
