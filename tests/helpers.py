@@ -103,6 +103,20 @@ def lstd_systems(
         yield (A / count, b / count) if beta is None else (A, b)
 
 
+def lstd_by_products(
+    transitions: Transitions, lambda_: float, *, beta: float | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """A and b as in :func:`batch_lstd`, by one matrix product over all traces."""
+    stores: list[Any] = [transitions.X, transitions.X_next]
+    X, X_next = (np.asarray(store.toarray() if sp.issparse(store) else store) for store in stores)
+    n, Z, z = len(transitions), np.empty_like(X), np.zeros(X.shape[1])
+    for t in range(n):
+        Z[t] = z = transitions.rhos[t] * (transitions.trace_discounts[t] * lambda_ * z + X[t])
+    Z *= 1.0 / n if beta is None else (beta * (1.0 - beta) ** np.arange(n - 1, -1, -1))[:, None]
+    D = X - transitions.discounts[:, None] * X_next
+    return Z.T @ D, Z.T @ transitions.rewards.reshape(n, -1)
+
+
 def dense(x: Vector) -> FloatArray:
     """A vector as a dense array."""
     return x.toarray() if isinstance(x, SparseVector) else x

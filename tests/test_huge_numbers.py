@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import tlstd
 from tests.test_state import accepts, make, stream
+from tlstd.checks.data import temporary_folder
 from tlstd.checks.files import pack, unpack
 from tlstd.errors import TlstdError
 from tlstd.estimators.base import LinearEstimator
@@ -36,12 +38,18 @@ def use(model: LinearEstimator, steps: Transitions, path: Path) -> None:
             read()
 
 
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with temporary_folder() as path:
+        yield Path(path)
+
+
 @pytest.mark.parametrize(
     ("name", "kind"), [(name, kind) for kind in ("dense", "sparse") for name in ESTIMATORS if accepts(name, kind)]
 )
-def test_reads_of_huge_numbers_are_data(name: str, kind: str, tmp_path: Path) -> None:
+def test_reads_of_huge_numbers_are_data(name: str, kind: str, folder: Path) -> None:
     steps = stream(1, 40, sparse=kind == "sparse")
-    model, path, n_loaded = make(name), tmp_path / "model", 0
+    model, path, n_loaded = make(name), folder / "model", 0
     model.update_many(steps)
     model.save(path)
     data = path.read_bytes()
@@ -59,5 +67,5 @@ def test_reads_of_huge_numbers_are_data(name: str, kind: str, tmp_path: Path) ->
             except TlstdError:
                 continue
             n_loaded += 1
-            use(loaded, steps, tmp_path / "again")
+            use(loaded, steps, folder / "again")
     assert n_loaded

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import tlstd
 from tests.helpers import random_transitions
 from tlstd import LSTD, TLSTD, InvalidInputError, InvalidParameterError, StateError
+from tlstd.checks.data import temporary_folder
 from tlstd.checks.files import pack, sealed, text, unpack
 from tlstd.estimators.atd import ATD
 from tlstd.estimators.base import LinearEstimator
@@ -45,7 +47,9 @@ MODELS: dict[str, Callable[..., LinearEstimator]] = {
 Edit = Callable[[np.random.Generator, dict[str, Any], dict[str, Any]], bool]
 
 
+@cache
 def stream(seed: int, n_steps: int, *, sparse: bool, n_targets: int = 1, off_policy: bool = False) -> Transitions:
+    """The same for all who ask: models do not change what they are given."""
     return random_transitions(
         np.random.default_rng(seed),
         n_features=D,
@@ -89,6 +93,13 @@ def assert_same(a: LinearEstimator, b: LinearEstimator, steps: Transitions) -> N
         assert np.array_equal(a.singular_values, b.singular_values)
 
 
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder in memory where there is such a place: many small files are quicker there."""
+    with temporary_folder() as path:
+        yield Path(path)
+
+
 # --- round trips ----------------------------------------------------------------------------------------------------
 
 
@@ -116,20 +127,20 @@ CUTS = {
 
 
 @pytest.mark.parametrize(("name", "kind", "n_targets"), takers(*CUTS))
-def test_saved_and_continued_is_never_stopped(name: str, kind: str, n_targets: int, tmp_path: Path) -> None:
+def test_saved_and_continued_is_never_stopped(name: str, kind: str, n_targets: int, folder: Path) -> None:
     slow = name.startswith("ATD")  # it reads its factors at every step
-    steps = stream(1, 110, sparse=kind != "dense", n_targets=n_targets, off_policy=kind == "off-policy")
-    path = tmp_path / "model"
+    steps = stream(1, 96, sparse=kind != "dense", n_targets=n_targets, off_policy=kind == "off-policy")
+    path = folder / "model"
     for cut in (30,) if slow else CUTS[kind, n_targets]:
         model, silent = make(name, n_targets), make(name, n_targets)
         model.update_many(steps[:cut])
         silent.update_many(steps[:cut])
         model.save(path)
         loaded = tlstd.load(path)
-        silent.save(tmp_path / "again")
-        assert (tmp_path / "again").read_bytes() == path.read_bytes(), "a save depends on more than the state"
-        loaded.save(tmp_path / "again")
-        assert (tmp_path / "again").read_bytes() == path.read_bytes(), "something was lost"
+        silent.save(folder / "again")
+        assert (folder / "again").read_bytes() == path.read_bytes(), "a save depends on more than the state"
+        loaded.save(folder / "again")
+        assert (folder / "again").read_bytes() == path.read_bytes(), "something was lost"
         assert_same(loaded, model, steps)
         for t in steps[cut : cut + 9]:
             for m in (loaded, model, silent):
@@ -272,7 +283,7 @@ def nearly_dependent(seed: int) -> Transitions:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("name", ["TLSTD", "ATD"])
-def test_reads_before_saving_leave_nothing_behind(name: str, seed: int, tmp_path: Path) -> None:
+def test_reads_before_saving_leave_nothing_behind(name: str, seed: int, folder: Path) -> None:
     """A model that was read at every step, its saved copy and one that was never read go on alike, to the bit."""
     steps = nearly_dependent(seed)
     makers: dict[str, Callable[[], LinearEstimator]] = {
@@ -284,8 +295,8 @@ def test_reads_before_saving_leave_nothing_behind(name: str, seed: int, tmp_path
         read.update(step)
         read.predict(step.x)
         silent.update(step)
-    read.save(tmp_path / "model")
-    loaded = tlstd.load(tmp_path / "model")
+    read.save(folder / "model")
+    loaded = tlstd.load(folder / "model")
     for step in steps[18:]:
         for model in (read, loaded, silent):
             model.update(step)

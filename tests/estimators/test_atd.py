@@ -26,7 +26,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def stream(seed: int, kind: str, n_targets: int = 1) -> Transitions:
     return random_transitions(
-        np.random.default_rng(seed), n_features=20, n_steps=260, n_targets=n_targets, **KINDS[kind]
+        np.random.default_rng(seed), n_features=20, n_steps=180, n_targets=n_targets, **KINDS[kind]
     )
 
 
@@ -41,7 +41,7 @@ def test_full_rank_follows_lstd(kind: str, lambda_: float, buffer_size: int | No
     model = ATD(
         20, 20, step_size=Decay(1.0, 0), lambda_=lambda_, eta=0.0, rcond=1e-14, buffer_size=buffer_size, n_targets=2
     )
-    for start, stop in ((0, 150), (150, 260)):
+    for start, stop in ((0, 110), (110, 180)):
         model.update_many(steps[start:stop])
         A, b = batch_lstd(steps[:stop], lambda_)
         assert close(model.weights, scipy.linalg.solve(A, b), 1e-8)

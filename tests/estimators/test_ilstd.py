@@ -33,7 +33,7 @@ def literally(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """The same, the summed A, and the value of each x_next right after its step."""
     n, values = steps.n_features, []
-    A, mu, w, z = np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros(n)
+    A, mu, w, z = np.zeros((n, n), order="F"), np.zeros(n), np.zeros(n), np.zeros(n)
     for t, alpha in zip(steps, as_schedule(step_size).values(1, len(steps)), strict=True):
         x, x_next = dense(t.x), dense(t.x_next)
         z = t.rho * (t.trace_discount * lambda_ * z + x)

@@ -1,7 +1,7 @@
 """``update`` and ``predict`` in one compiled call each: the same model, to the bit, and the same refusals."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -76,20 +76,29 @@ def vector(rng: np.random.Generator, size: int, nasty: bool) -> SparseVector:
     return SparseVector(ids, values, size)
 
 
-def steps(seed: int, size: int, n: int, *, nasty: bool) -> Iterator[Transition]:
+def steps(seed: int, size: int, n: int, *, nasty: bool) -> list[Transition]:
+    """The first n of many, the same for all who ask: models do not change what they are given."""
+    return drawn(seed, size, nasty)[:n]
+
+
+@cache
+def drawn(seed: int, size: int, nasty: bool) -> list[Transition]:
     rng = np.random.default_rng(seed)
     build = TransitionBuilder(gamma=0.9)
     build.reset(vector(rng, size, nasty))
-    for _ in range(n):
+    made = []
+    for _ in range(400):
         x_next = vector(rng, size, nasty)
         ends = rng.random() < (0.2 if nasty else 0.02)
         rho = float(rng.choice([1.0, 1.0, 1.0, 0.0, 0.4, 3.0, 1e60])) if nasty else 1.0
         discount = float(rng.choice([0.0, 1.0, 0.5])) if nasty and rng.random() < 0.2 else None
         reward = float(rng.standard_normal()) * (10.0 ** rng.integers(-20, 20) if nasty and rng.random() < 0.1 else 1.0)
         cut = ends and rng.random() < 0.5
-        yield build.step(reward, x_next, terminated=ends and not cut, truncated=cut, rho=rho, discount=discount)
+        ended = {"terminated": ends and not cut, "truncated": cut}
+        made.append(build.step(reward, x_next, **ended, rho=rho, discount=discount))
         if ends:
             build.reset(vector(rng, size, nasty))
+    return made
 
 
 def outcome(action: Callable[[Any], Any], given: object) -> Any:
@@ -105,12 +114,14 @@ def outcome(action: Callable[[Any], Any], given: object) -> Any:
 def test_the_same_to_the_bit(name: str, nasty: bool) -> None:
     quick, other = MODELS[name](D), slow(MODELS[name](D))
     rng = np.random.default_rng(1)
-    n_steps, reads = (200, 0.7) if name in COMPILED else (150, 0.15)  # where each solves a system
-    for t in steps(0, quick.n_features, n_steps, nasty=nasty):
+    n_steps, reads = (150, 0.5) if name in COMPILED else (100, 0.15)  # where each solves a system
+    given = steps(0, quick.n_features, n_steps, nasty=nasty)
+    for t in given:
         assert outcome(quick.update, t) == outcome(other.update, t)
         if rng.random() < reads:
-            for x in (t.x_next, vector(rng, quick.n_features, nasty)):
-                np.testing.assert_array_equal(quick.predict(x), other.predict(x))
+            for x in (t.x_next, given[rng.integers(n_steps)].x):
+                a, b = quick.predict(x), other.predict(x)
+                assert np.array_equal(a, b, equal_nan=True), (a, b)
     assert quick.n_updates > n_steps // 3
     assert_same(quick, other)
 
@@ -165,7 +176,7 @@ def test_refusals_name_the_value_and_change_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", COMPILED)
 def test_interrupted_at_any_line_it_is_before_or_after_the_step(name: str) -> None:
     model, reference = COMPILED[name](D), COMPILED[name](D)
-    everyday = list(steps(0, model.n_features, 400, nasty=False))
+    everyday = steps(0, model.n_features, 400, nasty=False)
     for t in everyday[:300]:
         model.update(t)
         reference.update(t)

@@ -12,7 +12,15 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from tlstd_lab.reference import ReferenceTLSTD
 
-from tests.helpers import batch_lstd, dense, interrupted_everywhere, random_transitions
+from tests.helpers import (
+    batch_lstd,
+    dense,
+    interrupted_everywhere,
+    lstd_by_products,
+    lstd_systems,
+    pairwise,
+    random_transitions,
+)
 from tlstd.errors import CapacityError, InvalidInputError
 from tlstd.estimators.atd import ATD
 from tlstd.estimators.lstd import LSTD
@@ -112,9 +120,10 @@ def test_full_rank_is_batch_lstd(case: Case) -> None:
     steps = case.transitions()
     model = case.model()
     cuts = [0, case.n_steps // 2 + 1, case.n_steps - 2, case.n_steps]  # the first two mostly lie in mid-buffer
+    systems = lstd_systems(steps, case.lambda_, beta=case.beta)
     for start, stop in itertools.pairwise(cuts):
         model.update_many(steps[start:stop])
-        A, b = batch_lstd(steps[:stop], case.lambda_, beta=case.beta)
+        A, b = next(itertools.islice(systems, stop - start - 1, None))  # after ``stop`` of the steps
         assert_equals_batch(model, steps[:stop], A, b)
 
 
@@ -122,20 +131,10 @@ def test_enough_of_the_streams_are_comparable() -> None:
     """The comparison above is not passed over: nearly all final systems are well conditioned."""
     comparable = 0
     for case in small_cases():
-        A, _ = batch_lstd(case.transitions(), case.lambda_, beta=case.beta)
+        steps = case.transitions()
+        A, _ = lstd_by_products(steps, case.lambda_, beta=case.beta)
         comparable += bool(np.linalg.cond(A) < 1e5)
     assert comparable >= 55
-
-
-def system_by_products(steps: Transitions, lambda_: float) -> tuple[FloatArray, FloatArray]:
-    """A and b as in ``batch_lstd``, by one matrix product over all traces."""
-    X = as_dense(steps.X)
-    X_next = as_dense(steps.X_next)
-    Z, z = np.empty_like(X), np.zeros(X.shape[1])
-    for t in range(len(steps)):
-        Z[t] = z = steps.rhos[t] * (steps.trace_discounts[t] * lambda_ * z + X[t])
-    D = X - steps.discounts[:, None] * X_next
-    return Z.T @ D / len(steps), Z.T @ steps.rewards.reshape(len(steps), -1) / len(steps)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +153,7 @@ def test_full_rank_is_batch_lstd_when_large(
     steps = case.transitions()
     model = case.model()
     model.update_many(steps)
-    assert_equals_batch(model, steps, *system_by_products(steps, lambda_))
+    assert_equals_batch(model, steps, *lstd_by_products(steps, lambda_))
 
 
 def test_replacing_traces_are_batch_lstd() -> None:
@@ -229,10 +228,9 @@ def gapped_stream(seed: int, *, n_features: int, n_steps: int, rank: int, sparse
     )
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("lambda_", [0.0, 0.8])
-@pytest.mark.parametrize("beta", [None, 0.005])
-@pytest.mark.parametrize("every_step", [False, True])
+@pytest.mark.parametrize(
+    ("sparse", "every_step", "lambda_", "beta"), pairwise((False, True), (False, True), (0.0, 0.8), (None, 0.005))
+)
 def test_truncated_is_the_corrected_reference(
     sparse: bool, lambda_: float, beta: float | None, every_step: bool
 ) -> None:

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from tlstd_lab.reference import ReferenceTLSTD
 
 import tlstd
-from tests.helpers import batch_lstd, dense, random_transitions
+from tests.helpers import dense, lstd_by_products, random_transitions
 from tlstd.domains.garnet import garnet
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.lstd import LSTD
@@ -152,7 +152,7 @@ def lapack_ratio(steps: Transitions, lambda_: float, buffer_size: int | None) ->
     d = steps.n_features
     model = TLSTD(d, d, lambda_=lambda_, buffer_size=buffer_size)
     model.update_many(steps)
-    A, _ = batch_lstd(steps, lambda_)
+    A, _ = lstd_by_products(steps, lambda_)
     error = np.linalg.norm(A - model_matrix(model, d), 2)
     return float(error / (np.linalg.norm(A, 2) * d * EPS))
 

@@ -100,7 +100,7 @@ def in_turn(model: LinearEstimator, steps: Transitions) -> FloatArray:
 def assert_in_turn(make: Callable[[], LinearEstimator], steps: Transitions) -> None:
     slow, quick = make(), make()
     expected = in_turn(slow, steps)
-    cuts = (0, 1, 30, 30, 90, len(steps))
+    cuts = (0, 1, 20, 20, 60, len(steps))
     values = np.concatenate([quick.update_and_predict(steps[a:b]) for a, b in itertools.pairwise(cuts)])
     size = np.abs(expected).max()
     assert 1e-2 < size < 1e3
@@ -132,10 +132,10 @@ def test_handover(first: str, second: str, sparse: bool) -> None:
     options: dict[str, Any] = {"n_targets": 2} if second != "TrueOnlineTD" else {}
     density = 0.15 if sparse else 1.0
     steps = random_transitions(
-        rng, n_features=20, n_steps=140, density=density, sparse=sparse, terminate=0.1, **options
+        rng, n_features=20, n_steps=100, density=density, sparse=sparse, terminate=0.1, **options
     )
-    steps.rhos = steps.rhos if second == "TrueOnlineTD" else rng.choice([0.5, 1.0, 1.2], 140)
-    for after in (1, 31, 140) if sparse else (30, 90, 140):
+    steps.rhos = steps.rhos if second == "TrueOnlineTD" else rng.choice([0.5, 1.0, 1.2], 100)
+    for after in (1, 21, 100) if sparse else (20, 60, 100):
 
         def make(after: int = after) -> Handover:
             return Handover(FIRST[first](**options), SECOND[second](**options), after=after)
@@ -165,9 +165,9 @@ def test_replay(passes: int, learner: str, sparse: bool) -> None:
     options: dict[str, Any] = {"n_targets": 2} if learner == "TD" else {}
     density = 0.15 if sparse else 1.0
     steps = random_transitions(
-        rng, n_features=20, n_steps=120, density=density, sparse=sparse, terminate=0.1, **options
+        rng, n_features=20, n_steps=100, density=density, sparse=sparse, terminate=0.1, **options
     )
-    steps.rhos = steps.rhos if learner == "TrueOnlineTD" else rng.choice([0.5, 1.0, 1.2], 120)
+    steps.rhos = steps.rhos if learner == "TrueOnlineTD" else rng.choice([0.5, 1.0, 1.2], 100)
     assert_in_turn(lambda: Replay(SECOND[learner](**options), passes=passes, seed=5), steps)
 
 
@@ -175,7 +175,7 @@ def test_replay(passes: int, learner: str, sparse: bool) -> None:
 def test_atd(trace: str) -> None:
     rng = np.random.default_rng(4)
     steps = random_transitions(
-        rng, n_features=20, n_steps=120, density=0.15, sparse=True, terminate=0.1, n_targets=2, off_policy=True
+        rng, n_features=20, n_steps=100, density=0.15, sparse=True, terminate=0.1, n_targets=2, off_policy=True
     )
     options: dict[str, Any] = {"lambda_": 0.8, "eta": 0.02, "trace": trace, "buffer_size": 9, "n_targets": 2}
     assert_in_turn(lambda: ATD(20, 8, step_size=Decay(0.05, 10), **options), steps)
@@ -183,7 +183,7 @@ def test_atd(trace: str) -> None:
 
 def test_ilstd_from_given_weights() -> None:
     rng = np.random.default_rng(5)
-    steps = random_transitions(rng, n_features=20, n_steps=120, density=0.15, sparse=True, off_policy=True)
+    steps = random_transitions(rng, n_features=20, n_steps=100, density=0.15, sparse=True, off_policy=True)
 
     def make() -> ILSTD:
         model = ILSTD(20, step_size=Decay(0.1, 10), lambda_=0.7, coordinates_per_step=3)

@@ -162,8 +162,3 @@ def input_task(factory: Factory, *, finite: bool, seed: int = 0) -> children.Tas
     """Give fresh models ``INPUTS`` random inputs each."""
     throw_many(factory, np.random.default_rng(0), finite=False)  # compiled
     return lambda i: throw_many(factory, np.random.default_rng([seed, i]), finite=finite)
-
-
-def try_inputs(factory: Factory, tries: int, *, finite: bool, seed: int = 0) -> list[children.Outcome]:
-    """Do so to ``tries`` models."""
-    return children.run(input_task(factory, finite=finite, seed=seed), range(tries), seconds=SECONDS)

@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from types import CodeType, FrameType
@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 import tlstd
 from tlstd.checks import children
@@ -202,10 +202,16 @@ class _Injector:
         self.at, self.error = at, error
         self.n_lines = 0
         self.where = ""
+        self._known: dict[int, tuple[Callable[..., Any] | None, CodeType]] = {}
 
     def __call__(self, frame: FrameType, event: str, arg: object) -> Callable[..., Any] | None:
         """Called where a function begins; what it returns is called at each of its lines."""
-        return self._lines_of(_exits(frame.f_code)) if _is_traced(frame.f_code, self.files) else None
+        code = frame.f_code
+        known = self._known.get(id(code))  # hashing the code itself takes longer than most functions
+        if known is None:
+            traced = self._lines_of(_exits(code)) if _is_traced(code, self.files) else None
+            known = self._known[id(code)] = (traced, code)
+        return known[0]
 
     def _lines_of(self, exits: frozenset[int]) -> Callable[..., Any]:
         def at_line(frame: FrameType, event: str, arg: object) -> Callable[..., Any]:
@@ -263,9 +269,9 @@ def _exits(code: CodeType) -> frozenset[int]:
     return frozenset(exits)
 
 
-def exception_task(factory: Factory, *, seed: int = 0) -> children.Task:
+def exception_task(factory: Factory, *, seed: int = 0, run: Run | None = None) -> children.Task:
     """Raise KeyboardInterrupt or MemoryError at lines spread over a small run, and use what is left."""
-    run = Run(factory)
+    run = run or Run(factory)
     run.go(run.fresh(_START))  # compiled
     model = run.fresh(_START)
     counter = _Injector(type(model))
@@ -296,15 +302,15 @@ def check_exceptions_leave_a_prefix(factory: Factory) -> None:
     ``n_updates`` says of which prefix. It predicts, is copied, saved and loaded, and continued with the rest it is the
     model of the whole stream.
     """
-    _raise_first(_tried(exception_task(factory), TRIES))
+    check_together(factory, [check_exceptions_leave_a_prefix])
 
 
 # --- interrupts -----------------------------------------------------------------------------------------------------
 
 
-def interrupt_task(factory: Factory, *, seed: int = 0) -> children.Task:
+def interrupt_task(factory: Factory, *, seed: int = 0, run: Run | None = None) -> children.Task:
     """Let a timer's signal raise KeyboardInterrupt at a random moment of a small run, and use what is left."""
-    run = Run(factory)
+    run = run or Run(factory)
     durations = []
     for _ in range(3):
         model, start = run.fresh(_START), time.perf_counter()
@@ -334,21 +340,27 @@ def interrupt_task(factory: Factory, *, seed: int = 0) -> children.Task:
 
 def check_interrupts_leave_a_prefix(factory: Factory) -> None:
     """The same after Ctrl-C at a random moment. (Passed over where there are no such signals or no ``os.fork``.)"""
-    if hasattr(signal, "setitimer") and hasattr(os, "fork"):
-        _raise_first(_tried(interrupt_task(factory), TRIES // 2))
+    check_together(factory, [check_interrupts_leave_a_prefix])
 
 
 # --- threads --------------------------------------------------------------------------------------------------------
 
 
 def read_task(
-    factory: Factory, *, writer: bool, seed: int = 0, readers: int = N_READERS, reads: int = READS, often: int = 1
+    factory: Factory,
+    *,
+    writer: bool,
+    seed: int = 0,
+    readers: int = N_READERS,
+    reads: int = READS,
+    often: int = 1,
+    run: Run | None = None,
 ) -> children.Task:
     """Let some threads read one model ``reads`` times each, while another one learns if there is a writer.
 
     Ten reads of 18 are predictions for a vector, or ``often`` times as many to each of the others.
     """
-    run = Run(factory, n_features=N_SPARSE)
+    run = run or Run(factory, n_features=N_SPARSE)
     calls: list[tuple[int, Callable[[Any], object]]] = [(_END, lambda model: None)]
     if writer:
         ends = [23, 24, 32, 39, 40, 41, 50, _END]
@@ -373,7 +385,7 @@ def read_task(
 
 def check_concurrent_reads(factory: Factory) -> None:
     """Reads of one model from several threads are right."""
-    _raise_first(_tried(read_task(factory, writer=False), 2))
+    check_together(factory, [check_concurrent_reads])
 
 
 def check_reads_beside_a_writer(factory: Factory) -> None:
@@ -381,13 +393,17 @@ def check_reads_beside_a_writer(factory: Factory) -> None:
 
     So do those that copy, pickle and save it. What one of them has seen does not go away again.
     """
-    _raise_first(_tried(read_task(factory, writer=True), 2))
+    check_together(factory, [check_reads_beside_a_writer])
 
 
 def check_blas_threads_are_as_before(factory: Factory) -> None:
     """Several models that learn in several threads leave BLAS with as many threads as it had."""
-    run = Run(factory)
+    check_together(factory, [check_blas_threads_are_as_before])
+
+
+def _blas_task(run: Run) -> children.Task:
     run.go(run.fresh(_START))
+    blas = ThreadpoolController().select(user_api="blas")
 
     def learn(first: int) -> None:
         model = run.fresh(_START)
@@ -397,15 +413,15 @@ def check_blas_threads_are_as_before(factory: Factory) -> None:
 
     def task(i: int) -> str:
         # Each in a thread of its own: to a thread that has set it OpenBLAS answers with what it has set.
-        _join([threading.Thread(target=threadpool_limits, kwargs={"limits": 2, "user_api": "blas"})])
-        before = _blas_threads()
+        _join([threading.Thread(target=blas.limit, kwargs={"limits": 2})])
+        before = _blas_threads(blas)
         with _frequent_switches():
             _join([threading.Thread(target=learn, args=(k,)) for k in range(N_READERS)])
-        after = _blas_threads()
+        after = _blas_threads(blas)
         assert after == before, f"BLAS had {before} threads and has {after} after models learned in several threads"
         return ""
 
-    _raise_first(_tried(task, 2))
+    return task
 
 
 def _learner(part: Transitions) -> Callable[[Any], object]:
@@ -506,12 +522,12 @@ def _explain_reads(reads: list[Read], states: FloatArray) -> None:
         at += int(np.argmax(fits[at:, k]))
 
 
-def _blas_threads() -> list[int]:
+def _blas_threads(blas: ThreadpoolController) -> list[int]:
     """Numbers of threads of the BLAS libraries, as a new thread finds them."""
     found: list[int] = []
 
     def look() -> None:
-        found.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        found.extend(library["num_threads"] for library in blas.info())
 
     _join([threading.Thread(target=look)])
     return found
@@ -540,7 +556,11 @@ def _frequent_switches() -> Iterator[None]:
 
 def check_copies_are_independent(factory: Factory) -> None:
     """A copy (``copy``, ``deepcopy``, ``pickle``) is equal; what one of the two learns does not reach the other."""
-    run, other = Run(factory), stream(20, seed=9)
+    check_together(factory, [check_copies_are_independent])
+
+
+def _copy_task(run: Run) -> children.Task:
+    other = stream(20, seed=9)
     expected = run.fresh(50)
     expected.update_many(other)
 
@@ -564,7 +584,7 @@ def check_copies_are_independent(factory: Factory) -> None:
             assert_close(same.weights, expected.weights, TOLERANCE, f"a copy ({name}) is saved as another model")
         return ""
 
-    _raise_first(_tried(task, 2 * len(_COPIES)))
+    return task
 
 
 def check_parameters_are_read_only(factory: Factory) -> None:
@@ -584,21 +604,35 @@ def check_parameters_are_read_only(factory: Factory) -> None:
             assert getattr(model, name) is before or getattr(model, name) == before, f"setting {name} changed it"
 
 
-CHECKS: tuple[Check, ...] = (
-    check_exceptions_leave_a_prefix,
-    check_interrupts_leave_a_prefix,
-    check_concurrent_reads,
-    check_reads_beside_a_writer,
-    check_blas_threads_are_as_before,
-    check_copies_are_independent,
-    check_parameters_are_read_only,
-)
+# --- all of them ----------------------------------------------------------------------------------------------------
+
+_TASKS: dict[Check, tuple[int, int, Callable[[Run], children.Task]]] = {
+    check_copies_are_independent: (2 * len(_COPIES), N_FEATURES, _copy_task),
+    check_exceptions_leave_a_prefix: (TRIES, N_FEATURES, lambda run: exception_task(run.factory, run=run)),
+    check_interrupts_leave_a_prefix: (TRIES // 2, N_FEATURES, lambda run: interrupt_task(run.factory, run=run)),
+    check_concurrent_reads: (2, N_SPARSE, lambda run: read_task(run.factory, writer=False, run=run)),
+    check_reads_beside_a_writer: (2, N_SPARSE, lambda run: read_task(run.factory, writer=True, run=run)),
+    check_blas_threads_are_as_before: (2, N_FEATURES, _blas_task),
+}
+"""Numbers of tries and of features, and what makes the task of a run."""
+
+IN_CHILDREN: tuple[Check, ...] = tuple(_TASKS)
+"""The checks whose tries are made in children."""
+CHECKS: tuple[Check, ...] = (*IN_CHILDREN, check_parameters_are_read_only)
 
 
-def _tried(task: children.Task, tries: int) -> list[children.Outcome]:
-    return children.run(task, range(tries), seconds=SECONDS)
-
-
-def _raise_first(outcomes: list[children.Outcome]) -> None:
-    failed = [outcome for outcome in outcomes if outcome.failed]
-    assert not failed, f"{len(failed)} of {len(outcomes)} tries fail: {failed[0].words}"
+def check_together(factory: Factory, checks: Iterable[Check] = IN_CHILDREN) -> None:
+    """Several of the checks ``IN_CHILDREN``, with one child for all tries: in a large process it takes long to make."""
+    runs: dict[int, Run] = {}
+    tries: list[tuple[str, children.Task, int]] = []
+    for check in checks:
+        if check is check_interrupts_leave_a_prefix and not (hasattr(signal, "setitimer") and hasattr(os, "fork")):
+            continue
+        count, n_features, make = _TASKS[check]
+        if n_features not in runs:
+            runs[n_features] = Run(factory, n_features)
+        task = make(runs[n_features])
+        tries += [(check.__name__, task, i) for i in range(count)]
+    outcomes = children.run(lambda number: tries[number][1](tries[number][2]), range(len(tries)), seconds=SECONDS)
+    failed = [f"{tries[outcome.number][0]}: {outcome.words}" for outcome in outcomes if outcome.failed]
+    assert not failed, f"{len(failed)} of {len(outcomes)} tries fail: {failed[0]}"

@@ -98,6 +98,8 @@ class Basis:
     def assemble(self, UtX: FloatArray, StX: FloatArray, X: FloatArray) -> FloatArray:
         """Coordinates of X from its inner products with U and S, and with E."""
         EtX = self.E[: X.shape[0]].T @ X
+        if not self.picked.size:
+            return np.vstack([UtX, EtX])
         residual = StX[self.picked] - self._P_picked.T @ UtX
         if self.E.shape[1]:
             residual -= self._F_picked.T @ EtX

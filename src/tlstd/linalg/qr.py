@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg.lapack import dgeqrf, dormqr
+from scipy.linalg.lapack import dgeqp3, dgeqrf, dorgqr, dormqr, dpotrf
 
 from tlstd.linalg.svd import solve_triangle
-from tlstd.types import FloatArray
+from tlstd.types import FloatArray, IntArray
 
 _BLOCK = 64  # columns at a time, for which LAPACK needs working space
 
@@ -28,13 +28,23 @@ def pivoted_qr(X: FloatArray, smallest: float, most: int) -> tuple[FloatArray, F
         kept = _kept(R, smallest, most)
         return np.ascontiguousarray(Q[:, :kept]), R[:kept][:, np.argsort(order)]
     reflectors, tau, _, _ = dgeqrf(X, lwork=max(1, _BLOCK * u))
-    rotation, R, order = scipy.linalg.qr(np.triu(reflectors[:u]), pivoting=True, check_finite=False)
+    rotation, R, order = _pivoted_triangle(reflectors[:u])
     kept = _kept(R, smallest, most)
     Q = np.zeros((n, kept), order="F")
     Q[:u] = rotation[:, :kept]
     if kept:
         Q, _, _ = dormqr("L", "N", reflectors, tau, Q, max(1, _BLOCK * kept), overwrite_c=1)
     return np.ascontiguousarray(Q), R[:kept][:, np.argsort(order)]
+
+
+def _pivoted_triangle(R: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Q, R and the order of the columns of an upper triangle, by the bare calls: small problems are mostly overhead."""
+    u = R.shape[1]
+    if u == 1:  # it is its own
+        return np.ones((1, 1)), R, np.zeros(1, dtype=np.int64)
+    reflectors, order, tau, _, _ = dgeqp3(np.triu(R), lwork=2 * u + (u + 1) * _BLOCK)
+    Q, _, _ = dorgqr(reflectors, tau, lwork=_BLOCK * u)
+    return Q, np.triu(reflectors), order - 1
 
 
 def orthonormalised(X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -56,7 +66,7 @@ def cholesky_qr(G: FloatArray) -> tuple[FloatArray, FloatArray] | None:
     """R and R⁻¹ of X = Q R from the Gram matrix G = XᵀX, or None if X is too far from orthonormal for that."""
     if not deviation(G) < 0.5 / max(G.shape[0], 1):  # then no eigenvalue of G is below ½
         return None
-    R: FloatArray = scipy.linalg.cholesky(G, check_finite=False)
+    R: FloatArray = dpotrf(G, lower=0, clean=1)[0]
     return R, solve_triangle(R, np.eye(R.shape[0]))
 
 
