@@ -89,6 +89,14 @@ def test_killed_worker(
     assert (there.operator.rmatvec(V) == here.rmatvec(V)).all()
     held = Counter(worker for workers in client.who_has(there.crew._shards).values() for worker in workers)
     assert sorted(held.values()) == [3, 4]
+    assert min(days_until_it_is_given_up(client)) > 100.0
+
+
+def days_until_it_is_given_up(client: Any) -> list[float]:
+    """When Dask will close workers that have died, for good if they have then just died again."""
+    loop = client.loop.asyncio_loop
+    planned = [timer for timer in loop._scheduled if "_update_worker_status" in repr(timer)]
+    return [(timer.when() - loop.time()) / 86_400.0 for timer in planned]
 
 
 def kill_when_solving(client: Any, marker: Path, said: list[str], text: str, share: float) -> None:

@@ -20,6 +20,9 @@ FAILURES = 1_000
 
 PATIENCE = "600s"
 """How long a worker of this machine may take to answer."""
+NEVER = "3650 days"
+"""When a worker of this machine that died is given up: so long after its death Dask looks whether it is there, and
+closes for good one that has died again and is just coming back."""
 
 
 def _distributed() -> Any:
@@ -43,7 +46,7 @@ def local_workers(n_workers: int) -> Iterator[Any]:
         "distributed.comm.timeouts.connect": PATIENCE,  # a busy machine takes long to start a process
         "distributed.comm.timeouts.tcp": PATIENCE,
         "distributed.scheduler.worker-ttl": PATIENCE,
-        "distributed.deploy.lost-worker-timeout": PATIENCE,  # else one that takes long to come back is given up
+        "distributed.deploy.lost-worker-timeout": NEVER,
     }
     with dask.config.set(settings):
         cluster = distributed.LocalCluster(
