@@ -20,6 +20,8 @@ FAILURES = 1_000
 
 PATIENCE = "600s"
 """How long a worker of this machine may take to answer."""
+TRIED = "60s"
+"""How long it is tried to reach a worker that may have been killed meanwhile: so long one waits for nothing."""
 NEVER = "3650 days"
 """When a worker of this machine that died is given up: so long after its death Dask looks whether it is there, and
 closes for good one that has died again and is just coming back."""
@@ -43,8 +45,8 @@ def local_workers(n_workers: int) -> Iterator[Any]:
         "distributed.scheduler.allowed-failures": FAILURES,
         "distributed.nanny.environ": ONE_THREAD,
         "distributed.worker.preload": ["tlstd.cluster.uninterrupted"],
-        "distributed.comm.timeouts.connect": PATIENCE,  # a busy machine takes long to start a process
-        "distributed.comm.timeouts.tcp": PATIENCE,
+        "distributed.comm.timeouts.connect": TRIED,
+        "distributed.comm.timeouts.tcp": PATIENCE,  # a busy machine takes long to start a process
         "distributed.scheduler.worker-ttl": PATIENCE,
         "distributed.deploy.lost-worker-timeout": NEVER,
     }
