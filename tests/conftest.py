@@ -3,10 +3,9 @@
 import gc
 import os
 import sys
-import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Generator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -23,37 +22,24 @@ sys.dont_write_bytecode = False
 gc.disable()  # until the tests begin: hardly anything that is made before goes away again
 
 LONGEST = (
-    ("test_tutorial_is_up_to_date[ten_minutes]", "test_cli.py::test_demo", "test_cli.py::test_bench_prints_a_table"),
     (
         "test_quality.py::test_types_of_the_code",
         "test_docs.py::test_site",
         "test_nothing_is_out_of_bounds[quick]",
     ),
+    ("test_tutorial_is_up_to_date[ten_minutes]", "test_cli.py::test_demo", "test_cli.py::test_bench_prints_a_table"),
 )
 """Single tests of many seconds, of each of two workers. They come first, so that at the end no worker waits for the
-other; and while the second waits for the tools, the first compiles kernels that both need."""
+other; and while the first waits for the tools, the second compiles kernels that both need."""
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    """Of two workers one waits until the other has imported all: it finds the bytecode. Meanwhile types are checked."""
+    """One of two workers imports all test modules from the last to the first, and so finds what the other compiled."""
     config = session.config
-    everything = config.args == config.getini("testpaths") and not config.getoption("keyword")
-    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1" and everything:
-        import_module("tests.test_quality").begin_mypy()
-        for _ in range(1_000):
-            if _all_imported().exists():
-                break
-            time.sleep(0.1)
-
-
-def _all_imported() -> Path:
-    """What the first worker of this run makes when it has imported all tests."""
-    return Path(tempfile.gettempdir()) / f"tlstd-{os.environ['PYTEST_XDIST_TESTRUNUID']}"
-
-
-def pytest_sessionfinish() -> None:
-    if os.environ.get("PYTEST_XDIST_WORKER") == "gw0":
-        _all_imported().unlink(missing_ok=True)
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1" and config.args == config.getini("testpaths"):
+        for path in sorted(Path(__file__).parent.rglob("test_*.py"), reverse=True):
+            with suppress(Exception):  # said when it is collected
+                import_module(".".join(path.relative_to(config.rootpath).with_suffix("").parts))
 
 
 @pytest.hookimpl(trylast=True)
@@ -70,8 +56,6 @@ def pytest_collection_finish() -> None:
 
     And to look at what is new every 700 objects takes a tenth of the time that kernels take to compile.
     """
-    if os.environ.get("PYTEST_XDIST_WORKER") == "gw0":
-        _all_imported().touch()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     gc.enable()

@@ -4,8 +4,6 @@ import ast
 import re
 import subprocess
 import sys
-import tempfile
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,25 +27,16 @@ def test_tool_finds_nothing(tool: str) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@cache
-def begin_mypy() -> subprocess.Popen[str]:
-    """The check of types, which a worker of the tests that has nothing else to do begins before the tests."""
-    folder = Path(tempfile.mkdtemp())
+def test_types_of_the_code_and_of_printed_scripts(tmp_path: Path) -> None:
+    """What the README and the section on Gymnasium print is, as a script of a user, checked like the code itself."""
     scripts: list[Path] = []
     for page in ("README.md", "docs/data.md"):
         section = (ROOT / page).read_text().partition("\n## Learn from your own arrays")[0]
         code = "\n".join(re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL))
-        scripts.append(folder / f"printed_{len(scripts)}.py")
+        scripts.append(tmp_path / f"printed_{len(scripts)}.py")
         scripts[-1].write_text(code + WHAT_PREDICT_RETURNS * (page == "README.md"))
-    command = [sys.executable, "-c", MYPY, "src", "lab", "tests", *map(str, scripts)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def test_types_of_the_code_and_of_printed_scripts() -> None:
-    """What the README and the section on Gymnasium print is, as a script of a user, checked like the code itself."""
-    process = begin_mypy()
-    output, _ = process.communicate()
-    assert process.returncode == 0, output
+    result = run([sys.executable, "-c", MYPY, "src", "lab", "tests", *map(str, scripts)])
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 MYPY = """
