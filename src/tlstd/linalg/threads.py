@@ -7,6 +7,7 @@ holds for the process, so it is counted: the first who wants it notes what was s
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -37,35 +38,31 @@ class _OneThread:
     def __enter__(self) -> None:
         """Limit BLAS."""
         try:
-            lock = _taken()
-            try:
+            with _sound_lock():
                 self.users.add(self)
                 if self.limiter is None:
                     _OneThread.limiter = _controller().limit(limits=1)
-            finally:
-                lock.release()
         except BaseException:
             self.__exit__()
             raise
 
     def __exit__(self, *_: object) -> None:
         """Go back to what was set before, after the last user."""
-        lock = _taken()
-        try:
+        with _sound_lock():
             self.users.discard(self)
             if not self.users and self.limiter is not None:
                 self.limiter.restore_original_limits()
                 _OneThread.limiter = None
-        finally:
-            lock.release()
 
 
-def _taken() -> threading.Lock:
-    """The lock, taken for microseconds; one that an interruption left behind is replaced."""
-    lock = _OneThread.lock
-    if not lock.acquire(timeout=_PATIENCE):
-        _OneThread.lock = lock = threading.Lock()
-        lock.acquire()
+def _sound_lock() -> threading.Lock:
+    """The lock of the count, held for microseconds; one that a fork or an interruption left held is replaced."""
+    lock, begin = _OneThread.lock, time.monotonic()
+    while lock.locked():
+        if time.monotonic() - begin > _PATIENCE:
+            _OneThread.lock = threading.Lock()
+            return _OneThread.lock
+        time.sleep(1e-4)
     return lock
 
 

@@ -1,0 +1,53 @@
+"""The limit of BLAS threads: what holds while somebody wants it, and afterwards."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tlstd.linalg import threads
+from tlstd.linalg.threads import one_thread
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """BLAS with two threads, as on a machine of its own."""
+    with threads._controller().limit(limits=2):
+        yield
+
+
+def n_threads() -> set[int]:
+    return {library["num_threads"] for library in threads._controller().info()}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_one_thread_until_the_last_has_left() -> None:
+    first, second = one_thread(), one_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert n_threads() == {1}
+    second.__exit__(None, None, None)
+    assert n_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_lock_that_was_left_behind_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process forked while another thread held it has a lock that nobody will release."""
+    monkeypatch.setattr(threads, "_PATIENCE", 0.01)
+    threads._OneThread.lock.acquire()
+    with one_thread():
+        assert n_threads() == {1}
+    assert n_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_who_has_to_wait_a_little_waits() -> None:
+    lock = threads._OneThread.lock
+    lock.acquire()
+    timer = threading.Timer(0.02, lock.release)
+    timer.start()
+    with one_thread():
+        assert n_threads() == {1}
+    timer.join()
+    assert threads._OneThread.lock is lock
