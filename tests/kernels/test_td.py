@@ -89,8 +89,8 @@ class Lazy:
         self.learn_rows((indptr, (ids + 1).astype(np.uint32), vals, first, second), data, true_online, replacing)
 
     def learn_rows(self, vectors: Any, data: Any, true_online: bool, replacing: bool = False) -> None:
-        learn: Any = kernels.learn if data.rewards.shape[1] == 1 else kernels.learn_many
-        learn(vectors, data.steps, data.rewards, self.arrays, replacing, true_online, NO_VALUES)
+        targets: Any = (0,) if self.m == 1 else np.arange(self.m)
+        kernels.learn(vectors, data.steps, data.rewards, self.arrays, replacing, true_online, NO_VALUES, targets)
         self.check()
 
     def check(self) -> None:

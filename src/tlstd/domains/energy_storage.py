@@ -182,7 +182,9 @@ class EnergyStorage(Domain):
             **dynamics,
         }
         """The constructor's arguments, as JSON holds them."""
-        self._plant = locked(np.array([float(self.max_flow), self.charge_efficiency, self.discharge_efficiency]))
+        flows = np.array([float(self.max_flow), self.charge_efficiency, self.discharge_efficiency])
+        # what kernels get: writable, also in copies of the domain, so that they are compiled for one kind of array
+        self._plant = (self.low.copy(), self.high.copy(), flows, self._noise, self.demand_means.copy())
 
     def _set_dynamics(
         self,
@@ -212,9 +214,9 @@ class EnergyStorage(Domain):
         self.demand_means: FloatArray = locked(np.rint(wave) + 0.0)
         """The demand at each phase without noise, (period,); before it is cut to its range."""
         self._noise = (
-            locked(_distribution(self.renewable_noise)),
-            locked(_distribution(self.price_noise)),
-            locked(_distribution(self.demand_noise)),
+            _distribution(self.renewable_noise),
+            _distribution(self.price_noise),
+            _distribution(self.demand_noise),
         )
         return {
             "renewable_step": half,
@@ -291,9 +293,7 @@ class EnergyStorage(Domain):
                 f"noise has shape {noise.shape} and uniforms {uniforms.shape}: pass (T, {self.noise_size}) and (T,)"
             )
         if type(policy) is StoragePolicy and policy.domain.parameters == self.parameters:
-            path: tuple[FloatArray, FloatArray, FloatArray] = kernels.follow(
-                policy.table, first, noise, self.low, self.high, self._plant, self._noise, self.demand_means
-            )
+            path: tuple[FloatArray, FloatArray, FloatArray] = kernels.follow(policy.table, first, noise, *self._plant)
             return path
         return super().simulate(first, policy, noise, uniforms)
 
@@ -354,9 +354,8 @@ class EnergyStorage(Domain):
         return f"EnergyStorage({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     def _step(self, states: FloatArray, actions: FloatArray, noise: FloatArray) -> Step:
-        x, u, e = (np.ascontiguousarray(array) for array in (states, actions, noise))
-        plant = (self.low, self.high, self._plant, self._noise, self.demand_means)
-        next_states, rewards = kernels.step_many(x, u, e, *plant)
+        x, u, e = (array if array.flags.carray else array.copy() for array in (states, actions, noise))
+        next_states, rewards = kernels.step_many(x, u, e, *self._plant)
         return Step(next_states, rewards, np.zeros(len(states), dtype=np.bool_))
 
     def _start(self, noise: FloatArray) -> FloatArray:
@@ -404,9 +403,7 @@ class StoragePolicy(Policy):
     def act(self, states: FloatArray, uniforms: FloatArray) -> FloatArray:
         """Net charges (N,); the uniform numbers are not used."""
         domain = self.domain
-        actions: FloatArray = kernels.look_up_many(
-            self.table, np.ascontiguousarray(states), domain.low, domain.high, domain._plant
-        )
+        actions: FloatArray = kernels.look_up_many(self.table, np.ascontiguousarray(states), *domain._plant[:3])
         return actions
 
     def probability(self, states: FloatArray, actions: FloatArray) -> FloatArray:

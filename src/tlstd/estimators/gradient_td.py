@@ -48,10 +48,7 @@ class _GradientTD(TDFamily):
         in_rows = (vectors.indptr, rows, vectors.values, vectors.first, vectors.second)
         lazy = (self._cells, self._stamps, self._active, self._counts, self._numbers)
         how = (self._more, self.lambda_, self._regularization, self._second)
-        if self.n_targets == 1:
-            kernels.learn_gradient(in_rows, steps, rewards, lazy, *how, values)
-        else:
-            kernels.learn_gradient_many(in_rows, steps, rewards, lazy, *how, values)
+        kernels.learn_gradient(in_rows, steps, rewards, lazy, *how, values, self._targets)
 
     def _dense_loop(self, samples: Picked, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
         held, how = (self._W.T, self._z, self._counts), (self.lambda_, self._regularization, self._second)

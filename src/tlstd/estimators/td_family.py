@@ -142,7 +142,7 @@ class TDFamily(SteppingEstimator):
 
     def _learn_dense(self, batch: Batch, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
         X, X_next, rows, next_rows = batch.x, batch.x_next, np.array(batch.rows), np.array(batch.next_rows)
-        if isinstance(X, tuple) or isinstance(X_next, tuple) or not (X.flags.writeable and X_next.flags.writeable):
+        if isinstance(X, tuple) or isinstance(X_next, tuple):
             X, X_next = batch.dense(self._seen.ids)
             rows = next_rows = np.arange(len(batch))
         self._dense_loop((X, rows, X_next, next_rows), steps, rewards, values)
@@ -151,14 +151,16 @@ class TDFamily(SteppingEstimator):
         held = (self._W.T, self._z, self._v_old, self._counts)
         kernels.learn_dense(*samples, steps, rewards, *held, self._true_online, values)
 
+    @property
+    def _targets(self) -> tuple[int] | IntArray:
+        """For kernels that know one target when they are compiled."""
+        return (0,) if self.n_targets == 1 else np.arange(self.n_targets)
+
     def _learn_sparse(self, batch: Batch, steps: FloatArray, rewards: FloatArray, values: FloatArray) -> None:
         vectors = vectors_of(batch)
         in_rows = (vectors.indptr, self._rows(vectors), vectors.values, vectors.first, vectors.second)
         lazy = (self._cells, self._stamps, self._active, self._counts, self._numbers)
-        if self.n_targets == 1:
-            kernels.learn(in_rows, steps, rewards, lazy, self._replacing, self._true_online, values)
-        else:
-            kernels.learn_many(in_rows, steps, rewards, lazy, self._replacing, self._true_online, values)
+        kernels.learn(in_rows, steps, rewards, lazy, self._replacing, self._true_online, values, self._targets)
 
     def _learn_one(self, t: Transition) -> bool:
         own, x, x_next = self.__dict__, t.x, t.x_next

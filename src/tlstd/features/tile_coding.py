@@ -145,7 +145,7 @@ class TileCoder(EqualByArguments):
         if not (flags.c_contiguous and flags.writeable):
             array = array.copy()
         index = np.empty((len(array), self.n_active), dtype=np.int64)
-        arguments = array, self.low, self.high, self._counts, self.tilings
+        arguments = array, self._box[0], self._box[1], self._counts, self.tilings
         if self._is_short:
             bad = kernels.short_tile_indices(*arguments, index)
         else:

@@ -97,7 +97,8 @@ def follow(table, start, noise, low, high, plant, cdfs, demand_means):
     """One path of ``len(noise)`` steps from ``start`` under a table: states (T + 1, 5), actions, rewards."""
     n_steps = noise.shape[0]
     states, actions, rewards = np.empty((n_steps + 1, start.size)), np.empty(n_steps), np.empty(n_steps)
-    states[0] = start
+    for i in range(start.size):
+        states[0, i] = start[i]
     for t in range(n_steps):
         actions[t] = _look_up(table, states[t], low, high, plant)
         rewards[t] = _move(states[t], actions[t], noise[t], low, high, plant, cdfs, demand_means, states[t + 1])

@@ -348,7 +348,7 @@ def descend(w, residual, ids, count, matrix, history, gather, moved, now, moves,
     page_bits, peak_bits = pages.view(np.int64), peaks.view(np.int64)
     latest = history[5]
     columns, steps = moves
-    n_moves = 0
+    first = n_moves = np.int64(0)  # not a literal: _settle would be compiled for it
     if count == 0:
         return
     settled[:count] = 0
@@ -374,9 +374,9 @@ def descend(w, residual, ids, count, matrix, history, gather, moved, now, moves,
         if i == n_coordinates - 1:
             break
         if n_moves == columns.size:
-            _settle(0, count, mu, mu_bits, largest, largest_bits, settled, columns, steps, n_moves, pages, table)
+            _settle(first, count, mu, mu_bits, largest, largest_bits, settled, columns, steps, n_moves, pages, table)
             settled[:count] = 0
-            n_moves = 0
+            n_moves = first
             top = _highest(largest, count)
             continue
         size, top = abs(step), 0
@@ -388,7 +388,7 @@ def descend(w, residual, ids, count, matrix, history, gather, moved, now, moves,
                 largest[b] = (largest[b] + size * peaks[page]) * _UP
             if not largest[b] <= largest[top]:
                 top = b
-    _settle(0, count, mu, mu_bits, largest, largest_bits, settled, columns, steps, n_moves, pages, table)
+    _settle(first, count, mu, mu_bits, largest, largest_bits, settled, columns, steps, n_moves, pages, table)
 
 
 @part

@@ -310,8 +310,10 @@ def copy_dense(X, rows, X_next, next_rows, shared, discounts, out, first_row):
     r = first_row
     for t in range(rows.size):
         if not shared[t]:
-            out[r] = X[rows[t]]
+            for j in range(out.shape[1]):
+                out[r, j] = X[rows[t], j]
             r += 1
         if discounts[t] != 0.0:
-            out[r] = X_next[next_rows[t]]
+            for j in range(out.shape[1]):
+                out[r, j] = X_next[next_rows[t], j]
             r += 1

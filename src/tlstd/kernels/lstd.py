@@ -288,7 +288,8 @@ def recursive_run(gemv, x, x_next, columns, system, beta, replacing, limits, acc
     w, rest = np.zeros((m, n_w)), np.zeros((m, n_w))
     if n_w > 0 and progress[1]:
         for c in range(m):
-            rest[c] = b[:, c]
+            for i in range(n):
+                rest[c, i] = b[i, c]
             multiply(gemv, False, P, n, rest[c], w[c])
     for t in range(discounts.size):
         x_rows, x_vals = x[1][x[0][t] : x[0][t + 1]], x[2][x[0][t] : x[0][t + 1]]

@@ -169,36 +169,6 @@ def move_gradients(h, h_old, y_bar, n, factor):
         h[i] += factor * y_bar[i]
 
 
-@inlined
-def learn_from(vectors, t, discount, decay, reward, slots, rows, slot_of, row_of, n, numbers, settings, scratch):
-    """One step, in place. Returns how many slots are in use."""
-    indptr, ids, vals, first, second = vectors
-    at, shares, changes = scratch
-    theta, eta, log_decay, _, cutoff = settings
-    start, stop, i, j = indptr[first[t]], indptr[first[t] + 1], indptr[second[t]], indptr[second[t] + 1]
-    P = numbers[0] * decay
-    if P < 1.0 / 64.0:
-        n = settle(slots, rows, slot_of, row_of, n, P, cutoff if P > 0.0 else np.inf)
-        P = 1.0
-    n = take_up(ids, start, stop, slots, rows, slot_of, row_of, n, at)
-    v, rate, overlap = sums_of_x(vals, start, stop, slots, at)
-    v_next = value_of(ids, vals, i, j, slots, rows, slot_of)
-    v_old = v if decay == 0.0 else numbers[1]  # where the trace starts it cancels: better left out
-    difference = v - v_old  # v^δ
-    delta = reward - v_old
-    if discount != 0.0:
-        delta += discount * v_next
-    add_x(vals, start, stop, slots, at, P, P * overlap, rate, eta, log_decay, shares, changes)
-    move_step_sizes(slots[_Q], slots[_ALPHA], slots[_U], n, theta * (delta - difference) * P, eta)
-    add_multiple(slots[_W], slots[_Y], n, delta * P)
-    move_gradients(slots[_H], slots[_H_OLD], slots[_Y_BAR], n, delta * P)
-    for e in range(stop - start):
-        slots[_W, at[e]] -= shares[e] * difference
-        slots[_H, at[e]] += changes[e] - shares[e] * difference
-    numbers[0], numbers[1] = P, v_next
-    return n
-
-
 @kernel
 def learn(vectors, steps, rewards, slots, rows, slot_of, row_of, counts, numbers, settings, values, begin):
     """Learn from sparse transitions from step ``begin`` on, in place. O(nnz + trace) each.
@@ -206,33 +176,41 @@ def learn(vectors, steps, rewards, slots, rows, slot_of, row_of, counts, numbers
     Returns up to where: less than all if there may not be enough slots for the next step.
     """
     indptr, ids, vals, first, second = vectors
+    theta, eta, log_decay, _, cutoff = settings
     most = 0
     for t in range(first.size):
         most = max(most, indptr[first[t] + 1] - indptr[first[t]])
-    scratch = (np.empty(most, dtype=np.int64), np.empty(most), np.empty(most))
+    at, shares, changes = np.empty(most, dtype=np.int64), np.empty(most), np.empty(most)
     n = counts[0]
     for t in range(begin, first.size):
-        if n + indptr[first[t] + 1] - indptr[first[t]] > row_of.size:
+        start, stop, i, j = indptr[first[t]], indptr[first[t] + 1], indptr[second[t]], indptr[second[t] + 1]
+        if n + stop - start > row_of.size:
             return t
-        n = learn_from(
-            vectors,
-            t,
-            steps[0, t],
-            steps[1, t],
-            rewards[t, 0],
-            slots,
-            rows,
-            slot_of,
-            row_of,
-            n,
-            numbers,
-            settings,
-            scratch,
-        )
+        discount, decay = steps[0, t], steps[1, t]
+        P = numbers[0] * decay
+        if P < 1.0 / 64.0:
+            n = settle(slots, rows, slot_of, row_of, n, P, cutoff if P > 0.0 else np.inf)
+            P = 1.0
+        n = take_up(ids, start, stop, slots, rows, slot_of, row_of, n, at)
+        v, rate, overlap = sums_of_x(vals, start, stop, slots, at)
+        v_next = value_of(ids, vals, i, j, slots, rows, slot_of)
+        v_old = v if decay == 0.0 else numbers[1]  # where the trace starts it cancels: better left out
+        difference = v - v_old  # v^δ
+        delta = rewards[t, 0] - v_old
+        if discount != 0.0:
+            delta += discount * v_next
+        add_x(vals, start, stop, slots, at, P, P * overlap, rate, eta, log_decay, shares, changes)
+        move_step_sizes(slots[_Q], slots[_ALPHA], slots[_U], n, theta * (delta - difference) * P, eta)
+        add_multiple(slots[_W], slots[_Y], n, delta * P)
+        move_gradients(slots[_H], slots[_H_OLD], slots[_Y_BAR], n, delta * P)
+        for e in range(stop - start):
+            slots[_W, at[e]] -= shares[e] * difference
+            slots[_H, at[e]] += changes[e] - shares[e] * difference
+        numbers[0], numbers[1] = P, v_next
         counts[0] = n
         counts[1] += 1
         if values.size:
-            values[t, 0] = value_of(ids, vals, indptr[second[t]], indptr[second[t] + 1], slots, rows, slot_of)
+            values[t, 0] = value_of(ids, vals, i, j, slots, rows, slot_of)
     return first.size
 
 
@@ -292,7 +270,7 @@ def learn_one(
         numbers,
         settings,
         rewards[:0].reshape((0, 1)),
-        0,
+        where[0],
     )
     bound[0] = longest
     return True

@@ -35,7 +35,9 @@ a literal dense loop to rounding, relative to the largest of them.
 ``vectors`` is (indptr, rows, vals, first, second): x_t is vector ``first[t]`` and x_{t+1} is vector ``second[t]``, with
 the entries at ``indptr[i]:indptr[i+1]`` of ``rows`` and ``vals``. Row 0 is that of no feature: its weight is 0.
 
-``values`` (N, m) gets the value of each x_{t+1} right after its step; with no rows nothing is computed.
+``values`` (N, m) gets the value of each x_{t+1} right after its step; with no rows nothing is computed. Of ``targets``
+only the length counts: a tuple of one, whose length is a constant to the compiler, so that nothing is left of the loops
+over targets, or an array of m.
 
 ``lazy`` is (table, stamps, active, counts, numbers). A row of ``table`` is y and the m numbers U, one row after the
 other in 1-D. ``stamps`` has the epoch of each row, 0 for those that are not on the trace; ``active`` begins with the
@@ -270,9 +272,11 @@ def value_after(rows, vals, start, stop, table, stamps, epochs, S, values, t, m,
             values[t, c] += vals[e] * w
 
 
-@inlined
-def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m, width):
-    """As :func:`learn`, with m targets. Where m and width = m + 1 are constant, nothing of their loops is left."""
+@kernel
+def learn(vectors, steps, rewards, lazy, replacing, true_online, values, targets):
+    """Learn from sparse transitions, in place. O(nnz m) each, with their share of settling."""
+    m = len(targets)
+    width = m + 1
     indptr, rows, vals, first, second = vectors
     table, stamps, active, counts, numbers = lazy
     scale, S, v_old, epochs = parts(numbers, m)
@@ -320,19 +324,6 @@ def _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m, wid
             value_after(rows, vals, i, j, table, stamps, epochs, S, values, t, m, width)
     counts[0], counts[1], scale[0], scale[1] = n_active, epoch, P, largest
     counts[2] += first.size
-
-
-@kernel
-def learn(vectors, steps, rewards, lazy, replacing, true_online, values):
-    """Learn from sparse transitions with one target, in place. O(nnz) each, with their share of settling."""
-    _learn(vectors, steps, rewards, lazy, replacing, true_online, values, 1, 2)
-
-
-@kernel
-def learn_many(vectors, steps, rewards, lazy, replacing, true_online, values):
-    """As :func:`learn`, with any number of targets. O(nnz m) each."""
-    m = rewards.shape[1]
-    _learn(vectors, steps, rewards, lazy, replacing, true_online, values, m, m + 1)
 
 
 @inlined
@@ -393,7 +384,7 @@ def learn_one(
     step = np.array([alpha, discount, trace_discount * lambda_, rho, 1.0, reward])
     vectors, lazy = (where[:3], rows, vals, where[3:4], where[4:]), (table, stamps, active, counts, numbers)
     steps, rewards = step[:5].reshape((5, 1)), step[5:].reshape((1, 1))
-    learn(vectors, steps, rewards, lazy, replacing, true_online, rewards[:0])
+    learn(vectors, steps, rewards, lazy, replacing, true_online, rewards[:0], (n,))
     bound[0] = longest
     return True
 
@@ -459,9 +450,14 @@ def gradient_moves(rewards, t, step, lambda_, kappa, second, along, sigma, P, v,
         more[2 + c] = (1.0 - beta * kappa) * s + beta * (delta * more[1] - hx * along)
 
 
-@inlined
-def _learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, values, m, width):
-    """As :func:`learn_gradient`, with m targets."""
+@kernel
+def learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, values, targets):
+    """Learn from sparse transitions by TDC, or GTD2 if ``second``, in place. O(nnz m) each, as TD.
+
+    All features of x' have a row, unless γ_{t+1} is 0.
+    """
+    m = len(targets)
+    width = 2 * m + 1
     indptr, rows, vals, first, next_ = vectors
     table, stamps, active, counts, numbers = lazy
     scale, S, _, epochs = parts(numbers, 2 * m)
@@ -515,22 +511,6 @@ def _learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second,
 
 
 @kernel
-def learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, values):
-    """Learn from sparse transitions with one target by TDC, or GTD2 if ``second``, in place. O(nnz) each, as TD.
-
-    All features of x' have a row, unless γ_{t+1} is 0.
-    """
-    _learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, values, 1, 3)
-
-
-@kernel
-def learn_gradient_many(vectors, steps, rewards, lazy, more, lambda_, kappa, second, values):
-    """As :func:`learn_gradient`, with any number of targets. O(nnz m) each."""
-    m = rewards.shape[1]
-    _learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, values, m, 2 * m + 1)
-
-
-@kernel
 def learn_gradient_one(
     x_ids,
     x_vals,
@@ -564,7 +544,7 @@ def learn_gradient_one(
     for c in range(5):
         steps[c, 0] = step[c]
     vectors, lazy = (where[:3], rows, vals, where[3:4], where[4:]), (table, stamps, active, counts, numbers)
-    learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, rewards[:0])
+    learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, rewards[:0], (n,))
     bound[0] = longest
     return True
 

@@ -56,7 +56,9 @@ class Batch:
     def from_transitions(cls, t: Transitions) -> Batch:
         """All columns; features are not copied, other columns only where they are strided or read-only."""
         stores = (t.store,) if t.store is t.next_store else (t.store, t.next_store)
-        sides: list[Rows] = [m if isinstance(m, np.ndarray) else (m.indptr, m.indices, m.data) for m in stores]
+        sides: list[Rows] = [
+            lent(m) if isinstance(m, np.ndarray) else (lent(m.indptr), lent(m.indices), lent(m.data)) for m in stores
+        ]
         if isinstance(sides[0], tuple) != isinstance(sides[-1], tuple):
             sides = [_as_csr(side) for side in sides]
         rewards = t.rewards[:, None] if t.rewards.ndim == 1 else t.rewards
@@ -176,6 +178,19 @@ def vector_arrays(x: Vector) -> tuple[IntArray, FloatArray]:
         return x.indices, x.values
     indices = np.flatnonzero(x)
     return locked(indices), locked(x[indices])
+
+
+class _Lender:
+    """Whoever makes an array of it gets the memory of another, without its lock."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array  # which lives as long as the view does
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def lent(array: NDArray[Number]) -> NDArray[Number]:
+    """The array, or a view of a read-only one that is not, for kernels that only read: no copy, no other kind."""
+    return array if array.flags.writeable else np.asarray(_Lender(array))
 
 
 def plain(column: NDArray[Number]) -> NDArray[Number]:
