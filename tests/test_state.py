@@ -6,7 +6,6 @@ import itertools
 import os
 import subprocess
 import sys
-import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -16,9 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import tlstd
 from tests.helpers import random_transitions
@@ -720,67 +716,30 @@ def test_damaged_files_are_refused(number: int, tmp_path: Path) -> None:
 # --- any order of things --------------------------------------------------------------------------------------------
 
 
-class SavedAtAnyTime(RuleBasedStateMachine):
-    """A model that is saved and loaded at random, against a twin that never is."""
-
-    @initialize(name=st.sampled_from(sorted(MODELS)), sparse=st.booleans())
-    def start(self, name: str, sparse: bool) -> None:
-        self.steps = stream(5, 300, sparse=sparse or not accepts(name, "dense"))
-        self.at = 0
-        self.model, self.twin = make(name), make(name)
-
-    def take(self, count: int) -> Transitions:
-        if self.at + count > len(self.steps):
-            self.at = 0
-        self.at += count
-        return self.steps[self.at - count : self.at]
-
-    @rule()
-    def update(self) -> None:
-        for t in self.take(1):
-            self.model.update(t)
-            self.twin.update(t)
-
-    @rule(count=st.integers(0, 60))
-    def update_many(self, count: int) -> None:
-        steps = self.take(count)
-        self.model.update_many(steps)
-        self.twin.update_many(steps)
-
-    @rule(start=st.integers(0, 50), stop=st.integers(0, 50), step=st.sampled_from([1, 2, 7]))
-    def update_slice(self, start: int, stop: int, step: int) -> None:
-        steps = self.steps[start:stop:step]
-        self.model.update_many(steps)
-        self.twin.update_many(steps)
-
-    @rule(at=st.integers(0, 299))
-    def predict(self, at: int) -> None:
-        x = self.steps[at].x
-        assert self.model.predict(x) == self.twin.predict(x)
-
-    @rule()
-    def read(self) -> None:
-        assert np.array_equal(self.model.weights, self.twin.weights)
-
-    @rule()
-    def save_and_load(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model"
-            self.model.save(path)
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_saved_at_any_time(name: str, tmp_path: Path) -> None:
+    """A model that is saved and loaded between whatever else is done with it, against a twin that never is."""
+    rng = np.random.default_rng(sum(name.encode()))
+    steps = stream(5, 300, sparse=bool(rng.integers(2)) or not accepts(name, "dense"))
+    model, twin, path = make(name), make(name), tmp_path / "model"
+    done: list[str] = []
+    while len(done) < 20:
+        done.append(rng.choice(["update", "update_many", "predict", "read", "save and load"]))
+        at, count, stride = int(rng.integers(240)), int(rng.integers(61)), int(rng.choice([1, 2, 7]))
+        for m in (model, twin):
+            if done[-1] == "update":
+                m.update(steps[at])
+            elif done[-1] == "update_many":
+                m.update_many(steps[at : at + count : stride])
+        if done[-1] == "predict":
+            assert model.predict(steps[at].x) == twin.predict(steps[at].x), done
+        elif done[-1] == "read":
+            assert np.array_equal(model.weights, twin.weights), done
+        elif done[-1] == "save and load":
+            model.save(path)
             before = path.read_bytes()
-            self.twin.save(path)
-            assert path.read_bytes() == before
-            self.model = tlstd.load(path)
-
-    @invariant()
-    def counts_agree(self) -> None:
-        if hasattr(self, "model"):
-            assert self.model.n_updates == self.twin.n_updates
-
-    def teardown(self) -> None:
-        if hasattr(self, "model"):
-            assert np.array_equal(self.model.weights, self.twin.weights)
-
-
-TestSavedAtAnyTime = SavedAtAnyTime.TestCase
-TestSavedAtAnyTime.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
+            twin.save(path)
+            assert path.read_bytes() == before, done
+            model = tlstd.load(path)
+        assert model.n_updates == twin.n_updates, done
+    assert np.array_equal(model.weights, twin.weights), done
