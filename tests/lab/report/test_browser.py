@@ -214,8 +214,9 @@ def test_what_the_colours_do_not_reach_is_said(unopened: Look) -> None:
     unopened.open("#explore/Mountain%20Car/tiles/0/500/2")
     [said] = unopened.texts("figure:has(#ex-estimate)")
     assert "400 of 400 states beyond the colours" in said
-    for name in ("Mountain%20Car", "Pendulum", "Energy%20storage"):
-        unopened.go(f"#explore/{name}/tiles/1/5000/20")
+    for name in ("Mountain Car", "Pendulum", "Energy storage"):
+        unopened.go(f"#explore/{quote(name)}/tiles/1/5000/20")
+        assert unopened.run("return document.getElementById('ex-domain').value") == name
         [said] = unopened.texts("figure:has(#ex-truth)")
         assert said
         assert "beyond" not in said
