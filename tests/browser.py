@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-from selenium.webdriver import Chrome
+from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
 from tlstd_lab.browser import HARMLESS, console, requests, started
 
 from tlstd.errors import TlstdError
@@ -23,6 +25,9 @@ REQUIRED = "TLSTD_BROWSER"
 
 RUNNING: list[Chrome] = []
 """The browser of this process: several folders have the fixture."""
+
+EMULATED: dict[str, dict[str, Any]] = {}
+"""What that browser was told last by each command of :meth:`Look.media`, which takes as long when nothing changes."""
 
 
 @pytest.fixture(scope="session")
@@ -63,10 +68,12 @@ class Look:
 
     def media(self, *, width: int = 1400, theme: str = "light", kind: str = "") -> None:
         size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-        self.chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         features = [("prefers-color-scheme", theme), ("prefers-reduced-motion", "reduce")]
-        wanted = {"media": kind, "features": [{"name": name, "value": value} for name, value in features]}
-        self.chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+        media = {"media": kind, "features": [{"name": name, "value": value} for name, value in features]}
+        for command, wanted in (("setDeviceMetricsOverride", size), ("setEmulatedMedia", media)):
+            if EMULATED.get(command) != wanted:
+                self.chrome.execute_cdp_cmd(f"Emulation.{command}", wanted)
+                EMULATED[command] = wanted
 
     def one(self, selector: str) -> WebElement:
         return self.chrome.find_element(By.CSS_SELECTOR, selector)
@@ -80,6 +87,47 @@ class Look:
     def show(self, element: WebElement) -> None:
         self.run("arguments[0].scrollIntoView({block: 'center'})", element)
 
+    def texts(self, selector: str) -> list[str]:
+        """What is to be read in each of these elements: nothing where it is hidden."""
+        texts: list[str] = self.run(TEXTS, selector)
+        return texts
+
+    def acts(self) -> ActionChains:
+        """What pointer and keys are to do; the pointer is moved at once, not within a quarter of a second."""
+        return ActionChains(self.chrome, duration=0)
+
+    def go(self, fragment: str) -> None:
+        """Change the end of the address, and wait until the page has heard of it."""
+        self.chrome.execute_async_script(
+            "const [fragment, done] = arguments;"
+            "addEventListener('hashchange', () => done(), {once: true}); location.hash = fragment",
+            fragment,
+        )
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for something that the page does a little later."""
+        WebDriverWait(self.chrome, 5, poll_frequency=0.02).until(lambda _: holds())
+
+    def tabbed(self, n: int, name: str) -> list[str]:
+        """Press the tab key n times; names, by an expression, of what got the focus, all of which show that."""
+        self.run(FOCUSED.replace("NAME", name))
+        self.acts().send_keys(Keys.TAB * n).perform()
+        found = self.run("return window.focused")
+        assert len(found) == n
+        assert [word for word, outline in found if outline == "none"] == [], (
+            "these do not show that they have the focus"
+        )
+        return [word for word, _ in found]
+
+    def axe(self) -> int:
+        """How many of axe's rules hold; fails if one does not."""
+        self.run(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+        # Otherwise it copies the source of each element, which for the outermost is the page with all its data.
+        self.run("axe.configure({noHtml: true})")
+        found = self.chrome.execute_async_script("axe.run({resultTypes: ['violations']}).then(arguments[0])")
+        assert [(rule["id"], [node["target"] for node in rule["nodes"]]) for rule in found["violations"]] == []
+        return len(found["passes"])
+
     def console(self) -> list[dict[str, Any]]:
         """What the page has logged since this was asked for last."""
         return console(self.chrome)
@@ -88,6 +136,16 @@ class Look:
         """Addresses that the page has asked for since this was asked for last."""
         return requests(self.chrome)
 
+
+TEXTS = """
+return [...document.querySelectorAll(arguments[0])].map(
+  (e) => (e.checkVisibility({ opacityProperty: true, visibilityProperty: true }) ? e.innerText.trim() : ""));
+"""
+
+FOCUSED = """
+window.focused = [];
+addEventListener("focusin", ({ target: e }) => focused.push([NAME, getComputedStyle(e).outlineStyle]));
+"""
 
 CONTRAST = """
 const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);

@@ -27,6 +27,7 @@ ARGUMENTS = (
     "--disable-features=BackForwardCache,MediaRouter,OptimizationHints,PaintHolding,Translate",  # what takes its time
     "--hide-scrollbars",
     "--window-size=1400,1000",
+    "--app=data:,",  # without a page for new tabs and without tabs: a quarter of its processor time
 )
 
 HARMLESS = ("chrome://", "data:", "about:", "devtools://")

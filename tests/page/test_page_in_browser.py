@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from selenium.common.exceptions import JavascriptException
-from selenium.webdriver import ActionChains, Chrome, Keys
+from selenium.webdriver import Chrome
 
 from tests.browser import CONTRAST, Look
 from tests.page.conftest import NASTY
@@ -123,7 +122,7 @@ def test_figures_can_be_pointed_at(look: Look, width: int) -> None:
         said = place.find_element("css selector", ".said")
         look.show(place)
         assert not said.is_displayed()
-        ActionChains(look.chrome).move_to_element(place.find_element("css selector", "rect, circle")).perform()
+        look.acts().move_to_element(place.find_element("css selector", "rect, circle")).perform()
         assert said.is_displayed()
         assert words in said.text
         assert look.run(OVERLAPS) == []
@@ -158,21 +157,11 @@ def test_axe_finds_nothing(look: Look) -> None:
     for summary in look.all(".checks summary")[:3]:
         look.show(summary)
         summary.click()
-    look.run(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-    found = look.chrome.execute_async_script("axe.run({resultTypes: ['violations']}).then(arguments[0])")
-    assert len(found["passes"]) > 25
-    assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found["violations"]] == []
+    assert look.axe() > 25
 
 
 def test_all_can_be_reached_with_the_tab_key(look: Look) -> None:
-    visited = []
-    for _ in range(16):
-        ActionChains(look.chrome).send_keys(Keys.TAB).perform()
-        word, outline = look.run(
-            "const e = document.activeElement; return [e.className || e.textContent, getComputedStyle(e).outlineStyle]"
-        )
-        visited.append(word)
-        assert outline != "none", f"{word} does not show that it has the focus"
+    visited = look.tabbed(16, "e.className || e.textContent")
     assert visited[0] == "skip"
     assert "all of them" in visited
     assert "Number, thresholds, reason" in visited

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 from selenium.common.exceptions import JavascriptException
-from selenium.webdriver import ActionChains, Chrome, Keys
+from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.ui import WebDriverWait
 from tlstd_lab.questions import panel
 from tlstd_lab.questions.explorer import settings as explorer
 from tlstd_lab.report import explorer as exploring
@@ -78,16 +76,26 @@ def pixels(values: NDArray[Any], low: float, high: float, name: str, shape: tupl
     return made
 
 
-def painted(look: Look, name: str) -> NDArray[Any]:
-    """The picture as it is."""
-    width, height, data = look.run(
-        "const c = document.getElementById(arguments[0]);"
-        "return [c.width, c.height, [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]]",
-        name,
-    )
+def painted(width: int, height: int, data: list[int]) -> NDArray[Any]:
+    """A picture as it is."""
     picture = np.array(data).reshape(height, width, 4)
     assert (picture[..., 3] == 255).all()
     return picture[..., :3]
+
+
+VIEW = """
+const part = (name) => document.getElementById(`ex-${name}`);
+const parts = (names, read) => Object.fromEntries(names.map((name) => [name, read(part(name))]));
+return {
+  pictures: parts(["truth", "estimate", "error"],
+    (c) => [c.width, c.height, [...c.getContext("2d").getImageData(0, 0, c.width, c.height).data]]),
+  values: parts(["rmse", "memory", "learning", "reading", "inverted"], (e) => e.dataset.value),
+  texts: parts(["rmse", "rank-shown"], (e) => (e.checkVisibility({ visibilityProperty: true }) ? e.innerText : "")),
+  rank: part("rank").getAttribute("aria-valuetext"),
+  estimate: part("estimate").getAttribute("aria-label"),
+  cuts: [...part("spectrum").querySelectorAll(".cut")].map((line) => line.dataset.rank),
+};
+"""
 
 
 def check_view(look: Look, name: str, lambda_: float, samples: int, rank: int | str) -> None:
@@ -101,23 +109,24 @@ def check_view(look: Look, name: str, lambda_: float, samples: int, rank: int | 
     estimate = columns["value"][rows][: truth.size]
     low, high = float(known["truth"].min()), float(known["truth"].max())
     half = exploring.WIDEST * (high - low)
-    assert_array_equal(painted(look, "ex-truth"), pixels(truth, low, high, "viridis", shape))
-    assert_array_equal(painted(look, "ex-estimate"), pixels(estimate, low, high, "viridis", shape))
-    assert_array_equal(painted(look, "ex-error"), pixels(estimate - truth, -half, half, "RdBu_r", shape))
+    view = look.run(VIEW)
+    pictures = {name: painted(*picture) for name, picture in view["pictures"].items()}
+    assert_array_equal(pictures["truth"], pixels(truth, low, high, "viridis", shape))
+    assert_array_equal(pictures["estimate"], pixels(estimate, low, high, "viridis", shape))
+    assert_array_equal(pictures["error"], pixels(estimate - truth, -half, half, "RdBu_r", shape))
     for place, key in (("rmse", "rmse"), ("memory", "nbytes"), ("learning", "learning"), ("reading", "reading")):
-        assert float(look.one(f"#ex-{place}").get_attribute("data-value") or "nan") == columns[key][rows][0]
-    assert look.one("#ex-rmse").text == f"{columns['rmse'][rows][0]:.4g}"
+        assert float(view["values"][place]) == columns[key][rows][0]
+    assert view["texts"]["rmse"] == f"{columns['rmse'][rows][0]:.4g}"
     sigma = columns["sigma"][rows]
     sigma = sigma[np.isfinite(sigma)].astype(np.float64)
     inverted = int((sigma > 1e-4 * sigma[0]).sum())
-    assert look.one("#ex-inverted").get_attribute("data-value") == str(inverted)
+    assert view["values"]["inverted"] == str(inverted)
     words = "full: LSTD" if rank == explorer.FULL else f"rank {rank}"
-    assert look.one("#ex-rank-shown").text == words
-    assert look.one("#ex-rank").get_attribute("aria-valuetext") == words
-    cuts = [line.get_attribute("data-rank") for line in look.all("#ex-spectrum .cut")]
-    assert cuts == ([] if rank == explorer.FULL else [str(rank)])
+    assert view["texts"]["rank-shown"] == words
+    assert view["rank"] == words
+    assert view["cuts"] == ([] if rank == explorer.FULL else [str(rank)])
     shown = f"{estimate.min():.3g}".replace("-", "−")
-    assert f"from {shown} to" in (look.one("#ex-estimate").get_attribute("aria-label") or "")
+    assert f"from {shown} to" in view["estimate"]
 
 
 def choose(look: Look, name: str, value: object) -> None:
@@ -134,7 +143,7 @@ def test_the_slider_changes_pictures_and_numbers_by_keyboard(look: Look) -> None
     slider.send_keys(Keys.END)
     check_view(look, "car-tiles", 1.0, 5000, explorer.FULL)
     status = look.one("#ex-status")
-    WebDriverWait(look.chrome, 5).until(lambda _: "full: LSTD: RMSE" in status.text)
+    look.until(lambda: "full: LSTD: RMSE" in status.text)
     assert status.get_attribute("role") == "status"
 
 
@@ -168,10 +177,8 @@ def test_what_was_not_computed_cannot_be_chosen(look: Look) -> None:
 def test_a_view_can_be_shared_by_its_address(look: Look) -> None:
     choose(look, "samples", 1000)
     look.one("#ex-rank").send_keys(Keys.ARROW_LEFT)
-    WebDriverWait(look.chrome, 5).until(lambda _: look.chrome.current_url.endswith("/1/1000/30"))
-    address = look.chrome.current_url
-    look.chrome.get("about:blank")
-    look.chrome.get(address)
+    look.until(lambda: look.chrome.current_url.endswith("/1/1000/30"))
+    look.open("#" + look.chrome.current_url.partition("#")[2])
     check_view(look, "car-tiles", 1.0, 1000, 30)
     for fragment in ("#explore/" + "/".join(map(quote, ("Pendulum", "no such", "7", "x", "31"))), "#explore/%/1/2/3/4"):
         look.open(fragment)
@@ -181,8 +188,7 @@ def test_a_view_can_be_shared_by_its_address(look: Look) -> None:
 def test_addresses_that_mean_nothing_change_nothing(look: Look) -> None:
     check_view(look, "car-tiles", 1.0, 5000, 50)
     for fragment in ("#%", "#explore/Pendulum/%/1/2/3", "#claim-%E0"):
-        look.run("location.hash = arguments[0]", fragment)
-        look.chrome.execute_async_script("setTimeout(arguments[0], 50)")
+        look.go(fragment)
         assert look.chrome.current_url.endswith(fragment)
     look.one("#ex-rank").send_keys(Keys.ARROW_RIGHT)
     check_view(look, "car-tiles", 1.0, 5000, 75)
@@ -196,21 +202,24 @@ def test_a_drag_is_noted_once(look: Look) -> None:
         "history.replaceState = (...view) => { window.noted += 1; note(...view); }"
     )
     look.run(
-        "for (let i = 0; i < 300; i += 1) {"
+        "for (let i = 0; i < 36; i += 1) {"
         "arguments[0].value = i % 12; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))}",
         slider,
     )
-    WebDriverWait(look.chrome, 5).until(lambda _: look.chrome.current_url.endswith("/1/5000/full"))
+    look.until(lambda: look.chrome.current_url.endswith("/1/5000/full"))
     assert look.run("return window.noted") == 1
 
 
 def test_what_the_colours_do_not_reach_is_said(unopened: Look) -> None:
     unopened.open("#explore/Mountain%20Car/tiles/0/500/2")
-    said = unopened.one("#ex-estimate").find_element(By.XPATH, "ancestor::figure").text
+    [said] = unopened.texts("figure:has(#ex-estimate)")
     assert "400 of 400 states beyond the colours" in said
-    for name in ("Mountain%20Car", "Pendulum", "Energy%20storage"):
-        unopened.open(f"#explore/{name}/tiles/1/5000/20")
-        assert "beyond" not in unopened.one("#ex-truth").find_element(By.XPATH, "ancestor::figure").text
+    for name in ("Mountain Car", "Pendulum", "Energy storage"):
+        unopened.go(f"#explore/{quote(name)}/tiles/1/5000/20")
+        assert unopened.run("return document.getElementById('ex-domain').value") == name
+        [said] = unopened.texts("figure:has(#ex-truth)")
+        assert said
+        assert "beyond" not in said
 
 
 def test_lstd_alone_and_what_diverged_can_be_explored(unopened: Look, tmp_path: Path) -> None:
@@ -262,8 +271,8 @@ def test_claims_are_filtered_by_verdict_and_words(look: Look) -> None:
     assert shown_claims(look) == []
     assert look.one("#nothing").is_displayed()
     assert not look.one("#asked-paper").is_displayed()
-    look.run("location.hash = 'claim-theorem-norm'")
-    WebDriverWait(look.chrome, 5).until(lambda _: look.one("#claim-theorem-norm").is_displayed())
+    look.go("#claim-theorem-norm")
+    assert look.one("#claim-theorem-norm").is_displayed()
     assert len(look.all("details.question[open]")) == 1, "its question, and no other"
 
 
@@ -332,13 +341,14 @@ def test_values_are_shown_at_the_pointer_and_by_keys(look: Look) -> None:
     for place, act in steps:
         act()
         assert values.is_displayed()
-        assert values.find_element(By.CSS_SELECTOR, "p").text == f"{chart.x.label}: {number(place)}"
+        said, spoken = values.text, scrub.get_attribute("aria-valuetext") or ""
+        assert said.splitlines()[0] == f"{chart.x.label}: {number(place)}"
         for one in chart.series:
             for point in one.points:
                 if point.x == place:
                     words = f"{one.name}: {number(point.y)}{spread(point.low, point.high)}"
-                    assert words in values.text
-                    assert words in (scrub.get_attribute("aria-valuetext") or "")
+                    assert words in said
+                    assert words in spoken
     scrub.send_keys(Keys.ESCAPE)
     assert not values.is_displayed()
 
@@ -346,7 +356,7 @@ def test_values_are_shown_at_the_pointer_and_by_keys(look: Look) -> None:
 def hover(look: Look, figure: WebElement, x: float) -> None:
     svg = figure.find_element(By.CSS_SELECTOR, "svg.chart")
     width = svg.size["width"]
-    ActionChains(look.chrome).move_to_element_with_offset(svg, round((x / 480 - 0.5) * width), 0).perform()
+    look.acts().move_to_element_with_offset(svg, round((x / 480 - 0.5) * width), 0).perform()
 
 
 def test_cases_are_read_one_below_the_other(look: Look) -> None:
@@ -358,17 +368,16 @@ def test_cases_are_read_one_below_the_other(look: Look) -> None:
     assert scrub.get_attribute("aria-orientation") == "vertical"
     for i, (_, case) in enumerate(chart.y.ticks):
         scrub.send_keys(Keys.ARROW_DOWN)
-        assert values.find_element(By.CSS_SELECTOR, "p").text == case
         said = [
             f"{one.name}: {number(one.points[i].x)}{spread(one.points[i].x_low, one.points[i].x_high)}"
             for one in chart.series
         ]
-        assert values.text.splitlines()[1:] == said
+        assert values.text.splitlines() == [case, *said]
         assert scrub.get_attribute("aria-valuetext") == f"{case}. {'; '.join(said)}"
     height = scrub.size["height"]
     offset = round((above(chart, chart.y.ticks[2][0]) / 320 - 0.5) * height)
-    ActionChains(look.chrome).move_to_element_with_offset(scrub, 0, offset).perform()
-    assert values.find_element(By.CSS_SELECTOR, "p").text == chart.y.ticks[2][1]
+    look.acts().move_to_element_with_offset(scrub, 0, offset).perform()
+    assert values.text.splitlines()[0] == chart.y.ticks[2][1]
 
 
 def test_a_tap_shows_values_until_another_place_is_tapped(unopened: Look) -> None:
@@ -382,14 +391,14 @@ def test_a_tap_shows_values_until_another_place_is_tapped(unopened: Look) -> Non
             plot,
         )
         tap(unopened, x, y)
-        WebDriverWait(unopened.chrome, 5).until(lambda _: values.is_displayed())
+        unopened.until(values.is_displayed)
         assert "t-LSTD: " in values.text
         assert unopened.run("return arguments[0].getBoundingClientRect().top", values) >= below, (
             "the figure is not hidden"
         )
         caption = unopened.one("#figure-bias h5")
         tap(unopened, caption.rect["x"] + 5, unopened.run("return arguments[0].getBoundingClientRect().y + 5", caption))
-        WebDriverWait(unopened.chrome, 5).until(lambda _: not values.is_displayed())
+        unopened.until(lambda: not values.is_displayed())
     finally:
         unopened.chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
 
@@ -400,11 +409,10 @@ def tap(look: Look, x: float, y: float) -> None:
 
 
 def test_hostile_text_is_text(look: Look) -> None:
-    titles = [title.text for title in look.all("article h5")]
-    assert f"title {NASTY}" in titles
+    assert f"title {NASTY}" in look.texts("article h5")
     assert len(look.all("script")) == 3
     assert look.all("img") == []
-    key = next(key for key in look.all(".key") if key.text == f"line {NASTY}")
+    key = look.all(".key")[look.texts(".key").index(f"line {NASTY}")]
     look.show(key)
     key.click()
     assert key.get_attribute("aria-pressed") == "false"
@@ -558,22 +566,11 @@ def test_axe_finds_nothing(look: Look) -> None:
     for summary in look.all("#figure-bias summary"):
         look.show(summary)
         summary.click()
-    look.run(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-    found = look.chrome.execute_async_script("axe.run({resultTypes: ['violations']}).then(arguments[0])")
-    assert len(found["passes"]) > 40
-    assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found["violations"]] == []
+    assert look.axe() > 40
 
 
 def test_all_can_be_reached_with_the_tab_key(look: Look) -> None:
-    visited = []
-    for _ in range(30):
-        ActionChains(look.chrome).send_keys(Keys.TAB).perform()
-        word, outline = look.run(
-            "const e = document.activeElement;"
-            "return [e.id || e.className || e.textContent, getComputedStyle(e).outlineStyle]"
-        )
-        visited.append(word)
-        assert outline != "none", f"{word} does not show that it has the focus"
+    visited = look.tabbed(30, "e.id || e.className || e.textContent")
     assert visited[0] == "skip"
     assert visited.index("theme") < visited.index("choice") < visited.index("search")
     assert len(set(visited)) > 6
