@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -124,8 +124,8 @@ class RunSpec:
     def to_json(self) -> str:
         """Return the canonical JSON."""
         assert isinstance(self.settings, Settings)
-        others = _canonical({"task": self.task, "timed": self.timed, "version": self.version})
-        return f'{{"seed":{self.seed},"settings":{self.settings.json},{others[1:]}'  # names in order
+        others = _others(self.task, self.timed, self.version)
+        return f'{{"seed":{self.seed},"settings":{self.settings.json},{others}'  # names in order
 
     @classmethod
     def from_json(cls, json_: str | Mapping[str, Any]) -> RunSpec:
@@ -148,6 +148,12 @@ class RunSpec:
 def key_of(json_: str) -> str:
     """The key of a run with this canonical JSON."""
     return hashlib.sha256(json_.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+@lru_cache(maxsize=256)
+def _others(task: str, timed: bool, version: int) -> str:
+    """The end of a spec's canonical JSON, which many specs share."""
+    return _canonical({"task": task, "timed": timed, "version": version})[1:]
 
 
 def _canonical(values: Mapping[str, Any]) -> str:

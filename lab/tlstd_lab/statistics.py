@@ -59,12 +59,12 @@ def _stretched(
     value: FloatArray, low: FloatArray, high: FloatArray, n: int, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The interval made as much longer as n runs ask for; of positive numbers by factors: they stay positive."""
-    from scipy.stats import norm, t
+    from scipy.special import ndtri, stdtrit  # scipy.stats, which has them as norm and t, takes half a second to import
 
     if n < 2:
         return value, low, high
     tail = 0.5 * (1.0 - level)
-    factor = float(np.sqrt(n / (n - 1)) * t.isf(tail, n - 1) / norm.isf(tail))
+    factor = float(np.sqrt(n / (n - 1)) * stdtrit(n - 1, tail) / ndtri(tail))
     positive = (low > 0.0) & np.isfinite(high)
     with np.errstate(all="ignore"):
         shorter = np.where(positive, value * (low / value) ** factor, value - factor * (value - low))

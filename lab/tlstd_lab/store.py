@@ -104,9 +104,9 @@ class Store:
         self._known: dict[str, str] = {}  # digests of files that hold the run of their name
         self._bundled: dict[str, tuple[pl.DataFrame, int]] = {}
         for path in map(Path, bundles):
-            frame = _bundle(path)
-            for row, key in enumerate(frame[OWN + "key"]):
-                self._bundled.setdefault(key, (frame, row))
+            for frame in _without_gaps(_bundle(path)):
+                for row, key in enumerate(frame[OWN + "key"]):
+                    self._bundled.setdefault(key, (frame, row))
 
     def has(self, key: str) -> bool:
         """Tell whether the run is stored, in a file that is sound and holds no other run."""
@@ -363,6 +363,16 @@ def _bundle(path: Path) -> pl.DataFrame:
         return _from_bytes(data)
     except StateError as error:
         raise StateError(f"{path} {error}: fetch or pack it again, or leave it out") from error
+
+
+def _without_gaps(frame: pl.DataFrame) -> list[pl.DataFrame]:
+    """The rows of a table by the columns that they have, each with no others."""
+    import polars as pl
+
+    alike: dict[bytes, list[int]] = {}
+    for row, present in enumerate(frame.select(pl.all().is_not_null()).to_numpy()):
+        alike.setdefault(present.tobytes(), []).append(row)
+    return [frame[rows, np.flatnonzero(np.frombuffer(present, dtype=bool))] for present, rows in alike.items()]
 
 
 def _put(path: Path, data: bytes, *, replace: bool) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
@@ -156,12 +157,7 @@ class Contest(Panel):
 
     def column(self, results: Results, name: str, column: str) -> FloatArray:
         """Return a column of a method's runs (runs, samples), each number of samples by the setting tuned to it."""
-        timed, found = column == "seconds", dict[int, FloatArray]()
-        for group in self.groups(results, name):
-            values = results.column(self.runs_of(results, name, group, timed=timed and self.apart), column)
-            found |= {n: values[:, i] for i, n in enumerate(group.samples)}
-        together = np.stack([found[n] for n in self.samples(results.scale, name)], axis=1)
-        return together if timed else np.minimum(together, 2.0 * self.zero(results))
+        return _column(self, results, name, column)
 
     def zero(self, results: Results) -> float:
         """Return the RMSE of predicting 0; a diverged run counts as twice that."""
@@ -218,6 +214,18 @@ class Contest(Panel):
         worst = max(ratios.values(), key=lambda ratio: ratio.value)
         note = ", ".join(f"{n:,}: {ratio}" for n, ratio in ratios.items())
         return Finding(below(worst, STREAM), worst, "RMSE of the stream over that of batch solutions, worst case", note)
+
+
+@lru_cache(maxsize=256)
+def _column(here: Contest, results: Results, name: str, column: str) -> FloatArray:
+    timed, found = column == "seconds", dict[int, FloatArray]()
+    for group in here.groups(results, name):
+        values = results.column(here.runs_of(results, name, group, timed=timed and here.apart), column)
+        found |= {n: values[:, i] for i, n in enumerate(group.samples)}
+    together = np.stack([found[n] for n in here.samples(results.scale, name)], axis=1)
+    errors = together if timed else np.minimum(together, 2.0 * here.zero(results))
+    errors.flags.writeable = False  # the next who asks gets it too
+    return errors
 
 
 class _Dense(Contest):
