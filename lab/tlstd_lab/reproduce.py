@@ -56,7 +56,7 @@ def draw(names: Sequence[str], results: Results, folder: Path) -> list[Path]:
             for suffix in ("png", "pdf"):
                 path = folder / f"figure_{made.name}.{suffix}"
                 figure.savefig(path, dpi=200, metadata={"CreationDate": None} if suffix == "pdf" else None)
-                figure.set_layout_engine("none")  # found once
+                figure.set_layout_engine(None)  # found once
                 paths.append(path)
     return paths
 
