@@ -6,10 +6,13 @@ import sys
 from collections import defaultdict
 from collections.abc import Generator
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from typer import testing
+from typer.main import get_command
 
 # One BLAS thread per worker: the problems are small, and two workers share two cores.
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -54,8 +57,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Nothing of what is there now goes away: the garbage collector need not look at it again and again.
 
-    And to look at what is new every 700 objects takes a tenth of the time that kernels take to compile.
+    And to look at what is new every 700 objects takes a tenth of the time that kernels take to compile. The command
+    line is put together once, as for its users, not by each of 300 tests.
     """
+    vars(testing)["_get_command"] = cache(get_command)
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     gc.enable()
