@@ -182,7 +182,7 @@ def test_advice(sigma: Any, rank: int, more: dict[str, Any], verdict: str, wante
 def test_a_rank_that_is_lowered_as_advised_gives_the_same_values() -> None:
     """And one that is far too small does not; features whose lengths fall by 0.6 from one to the next, then rotated."""
     rng = np.random.default_rng(1)
-    d, n = 40, 1500
+    d, n = 40, 800
     rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
     X = rng.standard_normal((n + 1, d)) * 0.6 ** np.arange(d) @ rotation
     never = np.zeros(n, dtype=bool)
