@@ -38,6 +38,7 @@ DEPENDENT = 1e-13
 """Residual of a unit vector, measured directly, below which it is taken to lie in the span of the others."""
 
 _ROWS, _CACHED = 4096, 512  # of tall arrays, at a time
+_NONE: FloatArray = np.zeros((0, 0))
 
 
 class Basis:
@@ -92,8 +93,7 @@ class Basis:
 
     def project(self, X: FloatArray) -> FloatArray:
         """Coordinates (size, q) of the columns of X (n, q)."""
-        StX = self.block.dots(X) if self.picked.size else np.zeros((self.block.count, X.shape[1]))
-        return self.assemble(self.U.T @ X[: self.U.shape[0]], StX, X)
+        return self.assemble(self.U.T @ X[: self.U.shape[0]], self.block.dots(X) if self.picked.size else _NONE, X)
 
     def assemble(self, UtX: FloatArray, StX: FloatArray, X: FloatArray) -> FloatArray:
         """Coordinates of X from its inner products with U and S, and with E."""
