@@ -612,9 +612,10 @@ class Transitions:
 
         Called by every ``update_many`` before it changes the model, because the arrays are shared with the caller.
         """
-        self._check_ranges()
-        check_magnitude(self.rewards, "rewards")
-        check_magnitude(self.rhos, "rhos")
+        if not _are_sound((self.rewards, self.discounts, self.trace_discounts, self.rhos), len(self)):
+            self._check_ranges()
+            check_magnitude(self.rewards, "rewards")
+            check_magnitude(self.rhos, "rhos")
         check_rows(self.store, self.rows, "X")
         check_rows(self.next_store, self.next_rows, "X_next")
 

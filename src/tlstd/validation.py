@@ -24,6 +24,8 @@ MAX_MAGNITUDE = 1e100
 The algorithms form products of up to three inputs; up to this size none of them overflows.
 """
 
+_FEW = 1000  # numbers of which the sum of squares is found sooner than the largest and the smallest
+
 
 class SoundRows(NamedTuple):
     """What :func:`as_matrix` returns, of a map of this library that can make nothing else: it is not scanned again."""
@@ -200,6 +202,8 @@ def check_unit(array: FloatArray, name: str) -> None:
 
 def check_magnitude(array: FloatArray, name: str) -> None:
     """Raise if an entry is not finite or larger than ``MAX_MAGNITUDE``."""
+    if array.size <= _FEW and np.vdot(array, array) < 0.1 * MAX_MAGNITUDE**2:  # what it mostly is; without a warning
+        return
     if array.size and not (array.max() <= MAX_MAGNITUDE and array.min() >= -MAX_MAGNITUDE):
         bad = np.flatnonzero(~(np.abs(array) <= MAX_MAGNITUDE).ravel())[0]
         raise InvalidInputError(

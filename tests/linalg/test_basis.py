@@ -334,3 +334,14 @@ class TestBlocks:
         )
         basis = sparse_basis(orthonormal(rng, 10, 3), block, np.zeros(10), 10)
         check(basis, S / np.linalg.norm(S, axis=0))
+
+
+def test_a_growing_basis_seldom_needs_more_room() -> None:
+    """Read after every vector, it is not copied after every vector: room is doubled when there is none left."""
+    block = sparse_block(np.eye(200))
+    growing, rooms = GrowingBasis(np.zeros((200, 0)), block), set()
+    for block.count in range(1, 201):
+        basis = growing.basis(np.zeros(200), 200)
+        rooms.add(growing._on_Q.shape)
+    assert sorted(rooms) == [(64, 64), (130, 130), (200, 200)]
+    check(basis, np.eye(200))

@@ -38,6 +38,7 @@ DEPENDENT = 1e-13
 """Residual of a unit vector, measured directly, below which it is taken to lie in the span of the others."""
 
 _ROWS, _CACHED = 4096, 512  # of tall arrays, at a time
+_NONE: FloatArray = np.zeros((0, 0))
 
 
 class Basis:
@@ -92,8 +93,7 @@ class Basis:
 
     def project(self, X: FloatArray) -> FloatArray:
         """Coordinates (size, q) of the columns of X (n, q)."""
-        StX = self.block.dots(X) if self.picked.size else np.zeros((self.block.count, X.shape[1]))
-        return self.assemble(self.U.T @ X[: self.U.shape[0]], StX, X)
+        return self.assemble(self.U.T @ X[: self.U.shape[0]], self.block.dots(X) if self.picked.size else _NONE, X)
 
     def assemble(self, UtX: FloatArray, StX: FloatArray, X: FloatArray) -> FloatArray:
         """Coordinates of X from its inner products with U and S, and with E."""
@@ -171,30 +171,28 @@ class Basis:
         direction that is small against the columns it came from inherits their rounding errors; what each correction
         removes is folded back into the coordinates, so that basis times coordinates stays S.
         """
-        inside = self.project(X)
-        X -= self.expand(inside)
+        inside, room = self.project(X), min(self.n - self.size, X.shape[1])
         if self.picked.size:  # Q is orthonormal to ε/δ² only: what it leaves of X once could be taken for a direction
+            X -= self.expand(inside)
             C = self.project(X)
-            X -= self.expand(C)
             inside += C
-        directions, triangle = self._directions(X)
+        else:
+            C = inside
+        if room:
+            X -= self.expand(C)
+            directions, triangle = pivoted_qr(X, VANISHING, room)
+        if not (room and triangle.size):  # nothing but what the basis has already
+            self.coordinates[:, columns] = inside
+            return
         C = self.project(directions)
         directions -= self.expand(C)
-        if triangle.shape[0]:
-            directions, second = orthonormalised(directions)
-            inside += C @ triangle
-            triangle = second @ triangle
+        directions, second = orthonormalised(directions)
+        inside += C @ triangle
+        triangle = second @ triangle
         self.coordinates = np.vstack([self.coordinates, np.zeros((triangle.shape[0], self.coordinates.shape[1]))])
         self.coordinates[:, columns] = np.vstack([inside, triangle])
         self.E = np.hstack([self.E, directions])
         self._F_picked = self.coordinates[self.size - self.E.shape[1] :, self.picked]
-
-    def _directions(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Q (n, e) orthonormal and R (e, u) with X ≈ Q R, without the directions that are rounding only."""
-        room = min(self.n - self.size, X.shape[1])
-        if room == 0:
-            return np.zeros((self.n, 0)), np.zeros((0, X.shape[1]))
-        return pivoted_qr(X, VANISHING, room)
 
 
 def sparse_basis(U: FloatArray, block: SparseVectors, scratch: FloatArray, n: int) -> Basis:
@@ -275,8 +273,8 @@ class GrowingBasis:
         """The basis of U and all vectors that the block has by now, over n rows."""
         block, first = self.block, self.count
         if first < block.count:
-            size = min(block.norms.size, max(64, 2 * block.count))
-            if size > self._picked.size:
+            if block.count > self._picked.size:
+                size = min(block.norms.size, max(64, 2 * block.count))
                 self._picked, self._on_U = enlarged(self._picked, size), enlarged(self._on_U, size)
                 self._on_Q, self._on_E = enlarged(self._on_Q, size, size), enlarged(self._on_E, size)
             self._on_U[first : block.count] = block.products("factor", self.U)[first:]

@@ -227,8 +227,7 @@ class Arnoldi:
 
 def norm(v: FloatArray) -> float:
     """‖v‖, also where squares would overflow or vanish."""
-    with np.errstate(over="ignore"):
-        square = float(v @ v)
+    square = float(np.vdot(v, v))  # which does not warn
     if 1e-200 < square < 1e200:
         return sqrt(square)
     largest = float(np.abs(v).max(initial=0.0))

@@ -57,10 +57,11 @@ class _Lars:
         if self.inverse is not None:
             u, v = self.inverse @ above, left @ self.inverse
             rest = new[j] - left @ u  # the pivot: 0 if A_II becomes singular
+            inverse = np.empty((k + 1, k + 1))
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                self.inverse = np.block(
-                    [[self.inverse + np.outer(u, v / rest), -u[:, None] / rest], [-v / rest, 1 / rest]]
-                )
+                inverse[:k, :k] = self.inverse + np.outer(u, v / rest)
+                inverse[:k, k], inverse[k, :k], inverse[k, k] = -u / rest, -v / rest, 1 / rest
+            self.inverse = inverse
         if k == self.columns.shape[0]:
             self.columns = enlarged(self.columns, k + max(8, k // 2))
         self.columns[k] = new

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 from scipy.linalg.lapack import dgeqp3, dgeqrf, dorgqr, dormqr, dpotrf
 
 from tlstd.linalg.svd import solve_triangle
@@ -42,9 +45,19 @@ def _pivoted_triangle(R: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
     u = R.shape[1]
     if u == 1:  # it is its own
         return np.ones((1, 1)), R, np.zeros(1, dtype=np.int64)
-    reflectors, order, tau, _, _ = dgeqp3(np.triu(R), lwork=2 * u + (u + 1) * _BLOCK)
+    reflectors, order, tau, _, _ = dgeqp3(_upper(R), lwork=2 * u + (u + 1) * _BLOCK)
     Q, _, _ = dorgqr(reflectors, tau, lwork=_BLOCK * u)
-    return Q, np.triu(reflectors), order - 1
+    return Q, _upper(reflectors), order - 1
+
+
+def _upper(R: FloatArray) -> FloatArray:
+    """The upper triangle of a square matrix, zeros below it."""
+    return np.where(_below(R.shape[0]), 0.0, R) if R.shape[0] <= _BLOCK else np.triu(R)
+
+
+@cache  # for small ones, which would take longer to make than to use
+def _below(u: int) -> NDArray[np.bool_]:
+    return np.tri(u, k=-1, dtype=np.bool_)
 
 
 def orthonormalised(X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -76,4 +89,4 @@ def deviation(G: FloatArray) -> float:
 
 
 def _kept(R: FloatArray, smallest: float, most: int) -> int:
-    return min(most, int(np.count_nonzero(np.abs(np.diag(R)) > smallest)))
+    return min(most, int(np.count_nonzero(np.abs(R.diagonal()) > smallest)))

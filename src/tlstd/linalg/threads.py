@@ -11,9 +11,9 @@ import time
 import weakref
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 SMALL = 1e11
 """Floating-point operations (some seconds) below which one thread is used."""
@@ -33,15 +33,18 @@ class _OneThread:
 
     lock: ClassVar = threading.Lock()
     users: ClassVar[weakref.WeakSet[_OneThread]] = weakref.WeakSet()  # whoever is interrupted while leaving has left
-    limiter: ClassVar[Any] = None  # what to go back to
+    before: ClassVar[list[tuple[LibController, int]] | None] = None  # what to go back to
 
     def __enter__(self) -> None:
         """Limit BLAS."""
         try:
             with _sound_lock():
                 self.users.add(self)
-                if self.limiter is None:
-                    _OneThread.limiter = _controller().limit(limits=1)
+                if self.before is None:  # by the bare calls: threadpoolctl's own limit takes three times as long
+                    libraries = _controller().lib_controllers
+                    _OneThread.before = [(library, library.num_threads) for library in libraries]
+                    for library in libraries:
+                        library.set_num_threads(1)
         except BaseException:
             self.__exit__()
             raise
@@ -50,9 +53,10 @@ class _OneThread:
         """Go back to what was set before, after the last user."""
         with _sound_lock():
             self.users.discard(self)
-            if not self.users and self.limiter is not None:
-                self.limiter.restore_original_limits()
-                _OneThread.limiter = None
+            if not self.users and self.before is not None:
+                for library, n_threads in self.before:
+                    library.set_num_threads(n_threads)
+                _OneThread.before = None
 
 
 def _sound_lock() -> threading.Lock:
