@@ -275,8 +275,7 @@ def value_after(rows, vals, start, stop, table, stamps, epochs, S, values, t, m,
 @kernel
 def learn(vectors, steps, rewards, lazy, replacing, true_online, values, targets):
     """Learn from sparse transitions, in place. O(nnz m) each, with their share of settling."""
-    m = len(targets)
-    width = m + 1
+    m, width = len(targets), len(targets) + 1
     indptr, rows, vals, first, second = vectors
     table, stamps, active, counts, numbers = lazy
     scale, S, v_old, epochs = parts(numbers, m)
@@ -456,8 +455,7 @@ def learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, 
 
     All features of x' have a row, unless γ_{t+1} is 0.
     """
-    m = len(targets)
-    width = 2 * m + 1
+    m, width = len(targets), 2 * len(targets) + 1
     indptr, rows, vals, first, next_ = vectors
     table, stamps, active, counts, numbers = lazy
     scale, S, _, epochs = parts(numbers, 2 * m)
@@ -488,8 +486,7 @@ def learn_gradient(vectors, steps, rewards, lazy, more, lambda_, kappa, second, 
         if rho * size > 8.0 * P * largest and not fresh:
             n_active, epoch, largest = next_epoch(table, stamps, active, n_active, epochs, epoch, S, P, largest, width)
             n_active = catch_up(rows, start, stop, table, stamps, active, n_active, epochs, epoch, width)
-            overlap *= P
-            P, caught_up = 1.0, -1
+            overlap, P, caught_up = P * overlap, 1.0, -1
 
         # z·z, z·x, and by them z·h before and after the step
         along = squares(vals, start, stop, P * overlap, decay, rho, more)
