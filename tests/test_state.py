@@ -129,7 +129,7 @@ CUTS = {
 @pytest.mark.parametrize(("name", "kind", "n_targets"), takers(*CUTS))
 def test_saved_and_continued_is_never_stopped(name: str, kind: str, n_targets: int, folder: Path) -> None:
     slow = name.startswith("ATD")  # it reads its factors at every step
-    steps = stream(1, 96, sparse=kind != "dense", n_targets=n_targets, off_policy=kind == "off-policy")
+    steps = stream(1, 60 if slow else 96, sparse=kind != "dense", n_targets=n_targets, off_policy=kind == "off-policy")
     path = folder / "model"
     for cut in (30,) if slow else CUTS[kind, n_targets]:
         model, silent = make(name, n_targets), make(name, n_targets)
