@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Generator
@@ -21,6 +22,11 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 # Workers and the many processes that tests start share bytecode: without it each compiles all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Files of tests are in memory where there is room: a disk takes milliseconds for each one that has to be on it.
+MEMORY = "/dev/shm"
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
 gc.disable()  # until the tests begin: hardly anything that is made before goes away again
 

@@ -77,7 +77,7 @@ def small_cases() -> list[Case]:
     rng = np.random.default_rng(2016)
     cases = []
     for seed in range(64):
-        d = int(rng.integers(2, 60))
+        d = int(rng.integers(2, 42))
         cases.append(
             Case(
                 seed=seed,

@@ -87,8 +87,9 @@ class Basis:
 
     def widened(self, columns: int) -> Basis:
         """A copy with room for the coordinates of so many further vectors."""
-        other = copy.copy(self)
-        other.coordinates = np.hstack([self.coordinates, np.zeros((self.size, columns))])
+        other, known = copy.copy(self), self.coordinates.shape[1]
+        other.coordinates = np.zeros((self.size, known + columns))
+        other.coordinates[:, :known] = self.coordinates
         return other
 
     def project(self, X: FloatArray) -> FloatArray:
@@ -97,6 +98,8 @@ class Basis:
 
     def assemble(self, UtX: FloatArray, StX: FloatArray, X: FloatArray) -> FloatArray:
         """Coordinates of X from its inner products with U and S, and with E."""
+        if not self.picked.size and not self.E.shape[1]:
+            return UtX
         EtX = self.E[: X.shape[0]].T @ X
         if not self.picked.size:
             return np.vstack([UtX, EtX])
@@ -189,8 +192,11 @@ class Basis:
         directions, second = orthonormalised(directions)
         inside += C @ triangle
         triangle = second @ triangle
-        self.coordinates = np.vstack([self.coordinates, np.zeros((triangle.shape[0], self.coordinates.shape[1]))])
-        self.coordinates[:, columns] = np.vstack([inside, triangle])
+        size = self.size
+        coordinates = np.zeros((size + triangle.shape[0], self.coordinates.shape[1]))
+        coordinates[:size] = self.coordinates
+        coordinates[:size, columns], coordinates[size:, columns] = inside, triangle
+        self.coordinates = coordinates
         self.E = np.hstack([self.E, directions])
         self._F_picked = self.coordinates[self.size - self.E.shape[1] :, self.picked]
 
