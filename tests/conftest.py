@@ -3,7 +3,9 @@
 import gc
 import os
 import shutil
+import subprocess
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Generator
 from contextlib import suppress
@@ -14,6 +16,8 @@ from pathlib import Path
 import pytest
 from typer import testing
 from typer.main import get_command
+
+from tests import types_of_the_code
 
 # One BLAS thread per worker: the problems are small, and two workers share two cores.
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -31,21 +35,44 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
 gc.disable()  # until the tests begin: hardly anything that is made before goes away again
 
 LONGEST = (
-    (
-        "test_quality.py::test_types_of_the_code",
-        "test_docs.py::test_site",
-        "test_nothing_is_out_of_bounds[quick]",
-    ),
+    ("test_docs.py::test_site", "test_nothing_is_out_of_bounds[quick]"),
     ("test_tutorial_is_up_to_date[ten_minutes]", "test_cli.py::test_demo", "test_cli.py::test_bench_prints_a_table"),
 )
 """Single tests of many seconds, of each of two workers. They come first, so that at the end no worker waits for the
 other; and while the first waits for the tools, the second compiles kernels that both need."""
 
+LAST = ("test_quality.py::test_types_of_the_code",)
+"""What is begun before all tests (:mod:`tests.types_of_the_code`)."""
+
+TYPES = pytest.StashKey[subprocess.Popen[bytes]]()
+
+
+def all_are_run(config: pytest.Config) -> bool:
+    """Whether these are all tests but the long ones."""
+    option = config.option
+    chosen = option.keyword or option.collectonly or option.markexpr != "not long"
+    return config.args == config.getini("testpaths") and not chosen
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Begin what takes longest before the workers are started."""
+    if "PYTEST_XDIST_WORKER" not in os.environ and all_are_run(session.config):
+        folder = tempfile.TemporaryDirectory()
+        session.config.add_cleanup(folder.cleanup)
+        session.config.stash[TYPES] = types_of_the_code.begin(folder.name)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if TYPES in session.config.stash:  # it has ended, unless the tests were broken off
+        session.config.stash[TYPES].terminate()
+        session.config.stash[TYPES].wait()
+
 
 def pytest_collection(session: pytest.Session) -> None:
     """One of two workers imports all test modules from the last to the first, and so finds what the other compiled."""
     config = session.config
-    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1" and config.args == config.getini("testpaths"):
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1" and all_are_run(config):
         for path in sorted(Path(__file__).parent.rglob("test_*.py"), reverse=True):
             with suppress(Exception):  # said when it is collected
                 import_module(".".join(path.relative_to(config.rootpath).with_suffix("").parts))
@@ -54,10 +81,12 @@ def pytest_collection(session: pytest.Session) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest tests where two workers begin: at the start, and in the middle of those that are not left out."""
-    longest = [[item for name in names for item in items if name in item.nodeid] for names in LONGEST]
-    rest = [item for item in items if item not in {*longest[0], *longest[1]}]
+    first, second, last = (
+        [item for name in names for item in items if name in item.nodeid] for names in (*LONGEST, LAST)
+    )
+    rest = [item for item in items if item not in {*first, *second, *last}]
     middle = len(rest) // 2
-    items[:] = [*longest[0], *rest[:middle], *longest[1], *rest[middle:]]
+    items[:] = [*first, *rest[:middle], *second, *rest[middle:], *last]
 
 
 def pytest_collection_finish() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import LONGEST
+from tests import types_of_the_code
+from tests.conftest import LAST, LONGEST
 
 ROOT = Path(__file__).parents[1]
 TOOLS = {
@@ -27,38 +28,10 @@ def test_tool_finds_nothing(tool: str) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_types_of_the_code_and_of_printed_scripts(tmp_path: Path) -> None:
+def test_types_of_the_code_and_of_printed_scripts() -> None:
     """What the README and the section on Gymnasium print is, as a script of a user, checked like the code itself."""
-    scripts: list[Path] = []
-    for page in ("README.md", "docs/data.md"):
-        section = (ROOT / page).read_text().partition("\n## Learn from your own arrays")[0]
-        code = "\n".join(re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL))
-        scripts.append(tmp_path / f"printed_{len(scripts)}.py")
-        scripts[-1].write_text(code + WHAT_PREDICT_RETURNS * (page == "README.md"))
-    result = run([sys.executable, "-c", MYPY, "src", "lab", "tests", *map(str, scripts)])
-    assert result.returncode == 0, result.stdout + result.stderr
-
-
-MYPY = """
-import gc
-gc.disable()
-gc.enable = lambda: None
-from mypy.__main__ import console_entry
-console_entry()
-"""
-"""mypy without the garbage collector, which took a quarter of its time and found nothing to collect."""
-
-WHAT_PREDICT_RETURNS = """
-from fractions import Fraction
-import numpy as np
-from tlstd import SparseVector, TransitionBuilder
-
-def value(x: SparseVector) -> float:
-    return model.predict(x)
-
-build = TransitionBuilder(gamma=0.9)
-model.update(build.step(Fraction(1, 2), [1.0], terminated=np.bool_(True)))
-"""
+    said = types_of_the_code.answer()
+    assert re.fullmatch(r"Success: no issues found in \d{3,} source files\n+", said), said
 
 
 def _lines(node: ast.ClassDef | ast.FunctionDef) -> int:
@@ -103,7 +76,7 @@ def test_imports_are_light() -> None:
     assert not heavy & set(result.stdout.split()), result.stdout
 
 
-@pytest.mark.parametrize("name", [name for names in LONGEST for name in names])
+@pytest.mark.parametrize("name", [name for names in (*LONGEST, LAST) for name in names])
 def test_the_longest_tests_have_these_names(name: str) -> None:
     function = name.rpartition("::")[2].partition("[")[0]
     assert any(f"def {function}" in path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
