@@ -1,5 +1,6 @@
 """Settings of the whole test run, and where its time goes (``uv run pytest --cpu``)."""
 
+import atexit
 import gc
 import os
 import shutil
@@ -34,12 +35,26 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
 
 gc.disable()  # until the tests begin: hardly anything that is made before goes away again
 
-LONGEST = (
-    ("test_docs.py::test_site", "test_nothing_is_out_of_bounds[quick]"),
-    ("test_tutorial_is_up_to_date[ten_minutes]", "test_cli.py::test_demo", "test_cli.py::test_bench_prints_a_table"),
+FIRST = (
+    (
+        "test_docs.py::test_site",
+        "test_bounds_checked.py::test_nothing_is_out_of_bounds[quick]",
+        "lab/report/",
+        "lab/test_results.py",
+        "lab/test_executors.py",
+        "lab/test_runner.py",
+        "test_one_line.py",
+        "test_extras.py",
+    ),
+    (
+        "test_docs.py::test_tutorial_is_up_to_date[ten_minutes]",
+        "test_cli.py::test_demo",
+        "test_cli.py::test_bench_prints_a_table",
+        "lab/test_reproduce.py::test_smoke",
+    ),
 )
-"""Single tests of many seconds, of each of two workers. They come first, so that at the end no worker waits for the
-other; and while the first waits for the tools, the second compiles kernels that both need."""
+"""What each of two workers begins with: one with the longest tests, which compile most of the kernels that both need,
+the other with tests that need none. So few kernels are compiled twice, and at the end no worker waits for the other."""
 
 LAST = ("test_quality.py::test_types_of_the_code",)
 """What is begun before all tests (:mod:`tests.types_of_the_code`)."""
@@ -52,6 +67,12 @@ def all_are_run(config: pytest.Config) -> bool:
     option = config.option
     chosen = option.keyword or option.collectonly or option.markexpr != "not long"
     return config.args == config.getini("testpaths") and not chosen
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let workers end at once when all is said and done: to take apart what they have imported takes seconds."""
+    if hasattr(config, "workerinput"):
+        atexit.register(os._exit, 0)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -80,12 +101,13 @@ def pytest_collection(session: pytest.Session) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest tests where two workers begin: at the start, and in the middle of those that are not left out."""
+    """Put what comes first where two workers begin: at the start, and in the middle of those that are not left out."""
     first, second, last = (
-        [item for name in names for item in items if name in item.nodeid] for names in (*LONGEST, LAST)
+        [item for name in names for item in items if name in item.nodeid] for names in (*FIRST, LAST)
     )
-    rest = [item for item in items if item not in {*first, *second, *last}]
-    middle = len(rest) // 2
+    placed = {*first, *second, *last}
+    rest = [item for item in items if item not in placed]
+    middle = max(0, len(items) // 2 - len(first))
     items[:] = [*first, *rest[:middle], *second, *rest[middle:], *last]
 
 

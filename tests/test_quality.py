@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import types_of_the_code
-from tests.conftest import LAST, LONGEST
+from tests.conftest import FIRST, LAST
 
 ROOT = Path(__file__).parents[1]
 TOOLS = {
@@ -76,7 +76,9 @@ def test_imports_are_light() -> None:
     assert not heavy & set(result.stdout.split()), result.stdout
 
 
-@pytest.mark.parametrize("name", [name for names in (*LONGEST, LAST) for name in names])
-def test_the_longest_tests_have_these_names(name: str) -> None:
-    function = name.rpartition("::")[2].partition("[")[0]
-    assert any(f"def {function}" in path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+@pytest.mark.parametrize("name", [name for names in (*FIRST, LAST) for name in names])
+def test_what_comes_first_and_last_has_these_names(name: str) -> None:
+    place, _, function = name.partition("::")
+    path = ROOT / "tests" / place
+    assert path.exists()
+    assert not function or f"def {function.partition('[')[0]}" in path.read_text(encoding="utf-8")
