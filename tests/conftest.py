@@ -39,7 +39,7 @@ FIRST = (
     (
         "test_docs.py::test_site",
         "test_bounds_checked.py::test_nothing_is_out_of_bounds[quick]",
-        "lab/report/",
+        "lab/report/test_browser.py",
         "lab/test_results.py",
         "lab/test_executors.py",
         "lab/test_runner.py",
