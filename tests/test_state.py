@@ -718,11 +718,11 @@ def test_damaged_files_are_refused(number: int, tmp_path: Path) -> None:
 # --- any order of things --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
-def test_saved_at_any_time(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "kind", "n_targets"), takers(("dense", 1), ("sparse", 1)))
+def test_saved_at_any_time(name: str, kind: str, n_targets: int, tmp_path: Path) -> None:
     """A model that is saved and loaded between whatever else is done with it, against a twin that never is."""
     rng = np.random.default_rng(sum(name.encode()))
-    steps = stream(5, 300, sparse=bool(rng.integers(2)) or not accepts(name, "dense"))
+    steps = stream(5, 300, sparse=kind == "sparse", n_targets=n_targets)
     model, twin, path = make(name), make(name), tmp_path / "model"
     done: list[str] = []
     while len(done) < 20:
