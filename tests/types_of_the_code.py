@@ -37,7 +37,7 @@ def begin(folder: str) -> subprocess.Popen[bytes]:
     path = os.environ[BEGUN] = os.path.join(folder, "answer")
     with open(path, "wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # goes over to the process, which has it until it ends
-        return subprocess.Popen([sys.executable, "-m", __name__, "5"], cwd=ROOT, stdout=file, stderr=file)
+        return subprocess.Popen([sys.executable, "-m", __name__, "8"], cwd=ROOT, stdout=file, stderr=file)
 
 
 def answer() -> str:
