@@ -43,7 +43,8 @@ def begin(folder: str) -> subprocess.Popen[bytes]:
 def answer() -> str:
     """What mypy says; waits for it, or, if nobody has asked, asks."""
     if BEGUN not in os.environ:
-        return subprocess.run([sys.executable, "-m", __name__], cwd=ROOT, capture_output=True, text=True).stdout
+        command = [sys.executable, "-m", __name__]
+        return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
     with open(os.environ[BEGUN], encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         return file.read()
