@@ -91,7 +91,9 @@ def test_tutorial_is_up_to_date(
 
 
 QUICK_SPHINX = """
-import logging, sys
+import gc, logging, os, sys
+
+gc.disable()  # it finds hardly anything
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.cmd.build import main
 from sphinx.pycode.parser import Parser
@@ -99,7 +101,9 @@ from sphinx.pycode.parser import Parser
 StandaloneHTMLBuilder.search = False
 Parser.parse_definition = lambda self: None  # by tokens, a tenth of the time
 logging.disable(logging.INFO)  # made and then not printed
-sys.exit(main(sys.argv[1:]))
+code = main(sys.argv[1:])
+sys.stderr.flush()
+os._exit(code)
 """
 """Sphinx without what nobody looks at here: the index of all words, lines of definitions, messages below warnings."""
 

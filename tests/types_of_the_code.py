@@ -65,8 +65,9 @@ def main(niceness: int = 0) -> None:
             scripts.append(os.path.join(folder, f"printed_{len(scripts)}.py"))
             Path(scripts[-1]).write_text(code + WHAT_PREDICT_RETURNS * (page == "README.md"), encoding="utf-8")
         found, problems, _ = api.run(["src", "lab", "tests", *scripts])
-    print(found + problems)
+    print(found + problems, flush=True)
 
 
 if __name__ == "__main__":
     main(*map(int, sys.argv[1:]))
+    os._exit(0)  # to take apart some ten million objects takes a fifth of the time

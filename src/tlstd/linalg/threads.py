@@ -42,8 +42,9 @@ class _OneThread:
                 self.users.add(self)
                 if self.before is None:  # by the bare calls: threadpoolctl's own limit takes three times as long
                     libraries = _controller().lib_controllers
-                    _OneThread.before = [(library, library.num_threads) for library in libraries]
-                    for library in libraries:
+                    counts = [(library, library.num_threads) for library in libraries]
+                    _OneThread.before = more = [(library, count) for library, count in counts if count != 1]
+                    for library, _ in more:
                         library.set_num_threads(1)
         except BaseException:
             self.__exit__()
