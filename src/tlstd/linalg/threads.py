@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import ClassVar
 
-from threadpoolctl import LibController, ThreadpoolController
+from threadpoolctl import LibController, OpenBLASController, ThreadpoolController
 
 SMALL = 1e11
 """Floating-point operations (some seconds) below which one thread is used."""
@@ -44,8 +44,7 @@ class _OneThread:
                     libraries = _controller().lib_controllers
                     counts = [(library, library.num_threads) for library in libraries]
                     _OneThread.before = more = [(library, count) for library, count in counts if count != 1]
-                    for library, _ in more:
-                        library.set_num_threads(1)
+                    _set([(library, 1) for library, _ in more])
         except BaseException:
             self.__exit__()
             raise
@@ -55,9 +54,21 @@ class _OneThread:
         with _sound_lock():
             self.users.discard(self)
             if not self.users and self.before is not None:
-                for library, n_threads in self.before:
-                    library.set_num_threads(n_threads)
+                _set(self.before)
                 _OneThread.before = None
+
+
+def _set(counts: list[tuple[LibController, int]]) -> None:
+    """From any thread, and for any: since 3.8 threadpoolctl obeys only the first that asks, for as long as it lives."""
+    if not counts:
+        return
+    _release(force=True)
+    for library, n_threads in counts:
+        library.set_num_threads(n_threads)
+    _release(force=True)
+
+
+_release = getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)
 
 
 def _sound_lock() -> threading.Lock:
