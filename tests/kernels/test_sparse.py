@@ -279,14 +279,16 @@ class TestProducts:
         x[x_rows] = x_vals
         unseen = np.setdiff1d(np.arange(self.n + 2), seen.ids)[:2]
         ids, values = np.append(seen.ids[x_rows], unseen), np.append(x_vals, [7.0, 8.0])
+        ids.flags.writeable = values.flags.writeable = False  # as those of a SparseVector
         B, C, scratch = rng.standard_normal((self.n, 4)), rng.standard_normal((4, 2)), np.zeros(self.n)
+        W = rng.standard_normal((self.n, 2))
         picked, M = rng.permutation(self.k)[:10], rng.standard_normal((10, 2))
         for n_rows in (self.n, 5, 0):  # features that came later have no row in B
             out = np.array([1.0, 2.0])
-            kernels.add_weights(*seen.lookup(ids, values), B[:n_rows, 2:], out)
-            assert_allclose(out, [1.0, 2.0] + x[:n_rows] @ B[:n_rows, 2:], rtol=1e-13, atol=1e-14)
+            kernels.add_weights(*seen.lookup(ids, values), W[:n_rows], out)
+            assert_allclose(out, [1.0, 2.0] + x[:n_rows] @ W[:n_rows], rtol=1e-13, atol=1e-14)
             kernels.add_factored(*seen.lookup(ids, values), B[:n_rows], C, out)
-            assert_allclose(out, [1.0, 2.0] + x[:n_rows] @ (B[:n_rows, 2:] + B[:n_rows] @ C), rtol=1e-12, atol=1e-13)
+            assert_allclose(out, [1.0, 2.0] + x[:n_rows] @ (W[:n_rows] + B[:n_rows] @ C), rtol=1e-12, atol=1e-13)
             for head in (np.zeros(0), rng.standard_normal(n_rows)):
                 vector = S.copy()
                 if head.size:

@@ -308,7 +308,9 @@ class TestBlocks:
         x = rng.standard_normal(12) * (rng.random(12) < 0.5)
         seen = SeenFeatures(20)
         seen.insert(np.arange(12))
-        vector = seen.lookup(np.append(np.flatnonzero(x), 15), np.append(x[x != 0.0], 5.0))
+        ids, values = np.append(np.flatnonzero(x), 15), np.append(x[x != 0.0], 5.0)
+        ids.flags.writeable = values.flags.writeable = False  # as those of a SparseVector
+        vector = seen.lookup(ids, values)
         scratch = np.zeros(12)
         S /= np.linalg.norm(S, axis=0)
         for picked in ([], [0], [4, 0, 2], range(6)):
