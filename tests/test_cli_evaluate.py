@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -234,14 +233,17 @@ def test_states_that_cannot_be_used(folder: Path) -> None:
 
 
 def test_interrupted_nothing_is_half_written(folder: Path) -> None:
-    """Ctrl-C while it computes: the old file is there, and no other."""
+    """Ctrl-C while it computes, which a policy tells: the old file is there, and no other."""
     (folder / "values").write_bytes(b"old")
-    table(3_000).write_parquet(folder / "steps.parquet")
-    words = [sys.executable, "-m", "tlstd", "evaluate", "steps.parquet", "--gamma", "0.9", "--out", "values"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.8)
+    (folder / "my_policy.py").write_text(
+        "import time\ndef slow(states):\n    print('computing', flush=True)\n    time.sleep(60)\n"
+    )
+    words = [sys.executable, "-B", "-m", "tlstd", "evaluate", "steps.parquet", "--gamma", "0.9", "--out", "values"]
+    process = subprocess.Popen([*words, "--policy", "my_policy:slow"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"computing\n"
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=50)
     assert process.returncode != 0
     assert (folder / "values").read_bytes() == b"old"
     assert sorted(os.listdir(folder)) == ["my_policy.py", "steps.parquet", "values"]
