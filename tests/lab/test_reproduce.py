@@ -41,6 +41,13 @@ settings, on problems that take longer; ``test_results.py`` draws and judges all
 
 
 @pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes time and is not looked at."""
+    monkeypatch.setattr(statistics, "RESAMPLES", 100)
+    monkeypatch.setitem(drawing.STYLE, "pdf.fonttype", 3)  # without fonts cut to size, the slow part of a PDF
+
+
+@pytest.fixture
 def small(part: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Less of everything in the quick parts.
 
@@ -67,10 +74,8 @@ def small(part: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize(
     "part", [*QUICK, *(pytest.param(part, marks=pytest.mark.long) for part in PARTS)], ids="-".join
 )
-@pytest.mark.usefixtures("small")
-def test_smoke(part: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "RESAMPLES", 100)  # no interval is looked at
-    monkeypatch.setitem(drawing.STYLE, "pdf.fonttype", 3)  # without fonts cut to size, the slow part of a PDF
+@pytest.mark.usefixtures("small", "quick")
+def test_smoke(part: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = ["reproduce", *part, "--scale", "smoke", "--out", str(out), "--workers", "0", "--claims"]
     result = CliRunner().invoke(app, command)
@@ -84,6 +89,7 @@ def test_smoke(part: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert all(name in result.output for name in expected)
 
 
+@pytest.mark.usefixtures("quick")
 def test_redrawn_from_packed_runs(tmp_path: Path) -> None:
     """Nothing is computed, and everything comes out the same."""
     packed = tmp_path / "packed.parquet"
