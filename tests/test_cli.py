@@ -40,6 +40,7 @@ def run_demo(folder: Path) -> dict[str, list[str]]:
 
 
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "GRID", 20)
     monkeypatch.setattr(demo, "CHECKPOINTS", (30, 60, 100, 150))
     monkeypatch.setattr(demo, "LOGGED", 1_000)
     rows = run_demo(tmp_path / "new" / "folder")

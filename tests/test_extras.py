@@ -13,7 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 BLOCKED = """
-import sys
+import atexit, gc, sys
+
+atexit.register(gc.freeze)  # nothing is looked through at the end
 
 EXTRAS = {"gymnasium", "matplotlib", "minari", "polars", "rich", "typer", "distributed", "tlstd_lab"}
 

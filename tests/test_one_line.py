@@ -133,7 +133,9 @@ def run(tree: Path, *command: str | Path, jit: bool = False, folder: Path = ROOT
 
 
 SEEN = """
-import os, sys, tempfile
+import atexit, gc, os, sys, tempfile
+
+atexit.register(gc.freeze)  # nothing is looked through at the end
 
 import gymnasium
 import numpy as np

@@ -18,6 +18,8 @@ from tlstd_lab import tasks
 
 EXACT = 2.0**53
 """Whole floats up to here are exact, and are written as integers."""
+AS_IT_IS = frozenset((str, int, bool))
+"""What most settings are: it is taken as it is, without asking for more or saying where it stands."""
 
 
 class Settings(Mapping[str, Any]):
@@ -32,7 +34,10 @@ class Settings(Mapping[str, Any]):
     """
 
     def __init__(self, values: Mapping[str, Any], name: str = "settings") -> None:
-        self._values = {key: _frozen(value, f"{name}.{key}") for key, value in sorted(_words(values, name).items())}
+        self._values = {
+            key: value if type(value) in AS_IT_IS else _frozen(value, f"{name}.{key}")
+            for key, value in sorted(_words(values, name).items())
+        }
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
@@ -173,12 +178,14 @@ def _words(values: object, name: str) -> Mapping[str, Any]:
 
 def _frozen(value: object, name: str) -> Any:
     """The one immutable form of a value that JSON can hold."""
-    if type(value) in (str, int, bool):  # most are
+    if type(value) in AS_IT_IS:
         return value
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, (list, tuple)):
-        return tuple(_frozen(item, f"{name}[{i}]") for i, item in enumerate(value))
+        return tuple(
+            [item if type(item) in AS_IT_IS else _frozen(item, f"{name}[{i}]") for i, item in enumerate(value)]
+        )
     if isinstance(value, (dict, Mapping)):
         return Settings(value, name)
     if isinstance(value, float) and math.isfinite(value):

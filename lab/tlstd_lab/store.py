@@ -124,6 +124,8 @@ class Store:
         """Return runs by key, in the order asked for; several files are read at once."""
         wanted = list(dict.fromkeys(keys))
         files = [key for key in wanted if key not in self._bundled]
+        if not files:
+            return {key: self.read(key) for key in wanted}
         with ThreadPoolExecutor(8) as threads:  # which start with the first file
             found = dict(zip(files, threads.map(self.read, files), strict=True))
         return {key: found[key] if key in found else self.read(key) for key in wanted}

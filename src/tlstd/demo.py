@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 CAR = MountainCar()
 LAMBDA = 0.9
+GRID = 32
+"""RBFs along each of the two axes."""
 CHECKPOINTS = (250, 500, 1000, 2000, 3000, 4000)
 METHODS: dict[str, Callable[[int], LinearEstimator]] = {
     "TD": lambda d: TD(d, step_size=0.02, lambda_=LAMBDA),
@@ -67,7 +69,7 @@ class Result:
 
 def run(*, seed: int = 0, report: Callable[[str], None] = lambda _: None) -> tuple[list[Result], FloatArray]:
     """Learn from one recorded stream with every method; returns the results and the true values of the 20 × 20 grid."""
-    features = RBF(CAR.low, CAR.high, grid=32, width=0.12)
+    features = RBF(CAR.low, CAR.high, grid=GRID, width=0.12)
     truth, X_grid = true_values(CAR, CAR.grid()), features.encode_many(CAR.grid())
     stream = record(CAR, None, features, n_steps=CHECKPOINTS[-1], seed=seed)
     d = features.n_features
@@ -97,7 +99,7 @@ def table(results: list[Result]) -> Table:
     """The results as a table for the terminal."""
     from rich.table import Table
 
-    out = Table(title=f"Mountain Car, 1024 RBFs, {CHECKPOINTS[-1]} steps, λ={LAMBDA}")
+    out = Table(title=f"Mountain Car, {GRID**2} RBFs, {CHECKPOINTS[-1]} steps, λ={LAMBDA}")
     for heading in ("method", f"RMSE at {CHECKPOINTS[2]}", f"RMSE at {CHECKPOINTS[-1]}", "CPU time", "memory"):
         out.add_column(heading, justify="left" if heading == "method" else "right")
     for r in results:

@@ -34,11 +34,10 @@ def test_columns_are_those_of_the_dense_system() -> None:
     made: Any = problem("car-tiles")
     steps: Any = stream("car-tiles", 400, 3)
     X, X_next = steps.X.toarray(), steps.X_next.toarray()
-    A, b, z = np.zeros((1000, 1000)), np.zeros(1000), np.zeros(1000)
+    Z, z = np.zeros((400, 1000)), np.zeros(1000)
     for t in range(400):
-        z = steps.trace_discounts[t] * 0.9 * z + X[t]
-        A += np.outer(z, X[t] - steps.discounts[t] * X_next[t])
-        b += z * steps.rewards[t]
+        Z[t] = z = steps.trace_discounts[t] * 0.9 * z + X[t]
+    A, b = Z.T @ (X - steps.discounts[:, None] * X_next), Z.T @ steps.rewards
     _, _, Vt = scipy.linalg.svd(A)
     states = made.X.toarray()
     spaces = {"singular": Vt[:40].T, "krylov": krylov_basis(A, b, 40)}

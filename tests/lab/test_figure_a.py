@@ -37,12 +37,12 @@ class MadeUp(Results):
 def literal(domain: MountainCar | Pendulum, features: Any, n_episodes: int, lambda_: float, seed: int) -> FloatArray:
     """A by its definition, one step at a time, from the starts of the seed's stream."""
     starts = domain.start(n_episodes, np.random.default_rng(np.random.SeedSequence(seed)))
-    A, n_steps = np.zeros((features.n_features, features.n_features)), 0
+    A, n_steps, policy = np.zeros((features.n_features, features.n_features)), 0, domain.policy()
     for state in starts:
         z, states = np.zeros(features.n_features), state[None]
         for step in range(10**6):
             x = _dense(features, domain, states)
-            states, _, (terminated,) = domain.step(states, domain.policy().act(states, np.zeros(1)))
+            states, _, (terminated,) = domain.step(states, policy.act(states, np.zeros(1)))
             z = domain.gamma * lambda_ * z + x
             A += np.outer(z, x - (0.0 if terminated else domain.gamma) * _dense(features, domain, states))
             n_steps += 1

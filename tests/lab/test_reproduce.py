@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from numpy.testing import assert_array_equal
-from tlstd_lab import drawing, reproduce, statistics
+from tlstd_lab import drawing, problems, reproduce, statistics
 from tlstd_lab.executors import LocalProcesses
 from tlstd_lab.panel import Results
 from tlstd_lab.questions import PANELS, names, panel
+from tlstd_lab.questions.figure_2.curves import candidates
+from tlstd_lab.questions.figure_3.settings import SIZES
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.store import Store
 from typer.testing import CliRunner
 
 from tlstd.cli.app import app
+from tlstd.domains.mountain_car import MountainCar
+from tlstd.features import RBF
 
 PARTS = (
     ["1", "2", "B.3", "B.5", "B.6"],  # the last three have the runs of 2a, 1a and 1b
@@ -35,12 +40,42 @@ QUICK = (["1a", "2b", "B.1"], ["3", "B.7"])
 settings, on problems that take longer; ``test_results.py`` draws and judges all of them from stored runs."""
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes time and is not looked at."""
+    monkeypatch.setattr(statistics, "RESAMPLES", 100)
+    monkeypatch.setitem(drawing.STYLE, "pdf.fonttype", 3)  # without fonts cut to size, the slow part of a PDF
+
+
+@pytest.fixture
+def small(part: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Less of everything in the quick parts.
+
+    A quarter of Mountain Car's RBFs, still more than twice the largest rank: with all of them the decompositions of
+    LSTD take half of the time. And on the energy domain fewer samples than at the scale ``smoke``.
+    """
+    caches = (problems.problem, problems.stream, candidates)
+    if part in QUICK:
+        car = problems.problem("car-rbf")
+        features = RBF(car.domain.low, car.domain.high, grid=16, width=0.12)
+        X = features.encode_many(MountainCar().grid())
+        fewer = car._replace(features=features, X=X, square_length=float((X**2).sum(axis=1).mean()))
+        monkeypatch.setitem(problems.PROBLEMS, "car-rbf", lambda: fewer)
+        seconds = {rate: time / 2.0 for rate, time in SIZES["smoke"].seconds.items()}
+        less = SIZES["smoke"]._replace(samples=(75, 150, 225, 300), n_ilstd=225, short=100, seconds=seconds)
+        monkeypatch.setitem(SIZES, "smoke", less)
+        for function in caches:
+            function.cache_clear()
+    yield
+    for function in caches:
+        function.cache_clear()
+
+
 @pytest.mark.parametrize(
     "part", [*QUICK, *(pytest.param(part, marks=pytest.mark.long) for part in PARTS)], ids="-".join
 )
-def test_smoke(part: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "RESAMPLES", 100)  # no interval is looked at
-    monkeypatch.setitem(drawing.STYLE, "pdf.fonttype", 3)  # without fonts cut to size, the slow part of a PDF
+@pytest.mark.usefixtures("small", "quick")
+def test_smoke(part: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = ["reproduce", *part, "--scale", "smoke", "--out", str(out), "--workers", "0", "--claims"]
     result = CliRunner().invoke(app, command)
@@ -54,6 +89,7 @@ def test_smoke(part: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert all(name in result.output for name in expected)
 
 
+@pytest.mark.usefixtures("quick")
 def test_redrawn_from_packed_runs(tmp_path: Path) -> None:
     """Nothing is computed, and everything comes out the same."""
     packed = tmp_path / "packed.parquet"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tlstd_lab import statistics
 from tlstd_lab.panel import Results
 from tlstd_lab.problems import problem, stream
 from tlstd_lab.questions import panel
@@ -97,7 +98,8 @@ class MadeUp(Results):
         return np.full((len(specs), 1), value)
 
 
-def test_claims(tmp_path: Any) -> None:
+def test_claims(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 100)
     claims = {claim.name.removeprefix("smoothness-energy-"): claim for claim in panel("smoothness-energy").claims()}
     results = MadeUp(
         tmp_path, {"TD": 0.2, "ILSTD": 2.0, "averaged": 0.3, "damped": 0.4, "ATD": 1.0}, {"damped": 1.1, "ATD": 1.0}

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -123,7 +124,9 @@ def test_json_has_what_the_page_has(evaluation: Evaluation) -> None:
     assert counts.sum() == evaluation.fitted.log.rewards.size  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("make", [walk, garnet_off, stream, few])
+@pytest.mark.parametrize(
+    "make", [walk, garnet_off, partial(stream, n=1_500), few], ids=["walk", "off", "stream", "few"]
+)
 def test_pages_of_other_logs(make: object) -> None:
     """Discrete states, another policy, one stream, and next to nothing."""
     case = make(0)  # type: ignore[operator]

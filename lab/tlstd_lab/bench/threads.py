@@ -30,7 +30,7 @@ def blas_threads(bench: Bench) -> list[Line]:
         warm = warmed(problem)
         part = problem.stream[warm.start : warm.start + whole(bench.size(320, 40), warm.buffer)]
         side = problems.many(f"t-LSTD, {problem.name}, BLAS set to two threads", warm.model, part)
-        with busy(os.cpu_count() or 1):
+        with busy(bench.size(os.cpu_count() or 1, 1)):
             ours, lifted, one = bench.time(
                 side._replace(prepare=partial(_within, side.prepare, _two_threads)),
                 Side("without t-LSTD's own limit", side.steps, partial(_within, side.prepare, _two_threads, no_limit)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from tlstd.types import FloatArray, IntArray
 
@@ -33,6 +32,8 @@ class Neighbours:
     """
 
     def __init__(self, points: FloatArray, groups: IntArray) -> None:
+        from scipy.spatial import cKDTree  # here: it takes long to import, and workers of a cluster never get here
+
         self.rows = thinned(len(points), MOST_POINTS)
         spread = points.std(axis=0)
         self.scale = np.where(spread > 1e-12 * np.abs(points).max(axis=0, initial=0.0), spread, 1.0)
