@@ -151,9 +151,8 @@ class SampleOperator:
         copies = 1 if systems is None else systems.size
         k = self.n_targets * copies
         masks = self.weights.masks(None if systems is None else np.tile(systems, self.n_targets), k)
-        counts = map(self.samples.count, range(len(self.samples.chunks) - 1, -1, -1))
-        parts = (chunk.rewards[:count] for chunk, count in zip(reversed(self.samples.chunks), counts, strict=True))
-        rewards = (np.repeat(part, copies, axis=1) for part in parts)
+        kept = [chunk.rewards[: self.samples.count(c)] for c, chunk in enumerate(self.samples.chunks)]
+        rewards = (np.repeat(part, copies, axis=1) for part in reversed(kept))
         out = self._weighted_traces(rewards, k, masks)
         old = self.samples.old
         if old is not None:
