@@ -550,6 +550,25 @@ def assert_same_step(s: Transition, t: Transition) -> None:
 
 class TestTransitions:
     @pytest.mark.parametrize("sparse", [False, True])
+    @pytest.mark.parametrize(
+        ("column", "value"),
+        [
+            *((name, np.nan) for name in ("store", "next_store", "rewards", "discounts", "trace_discounts", "rhos")),
+            *(("store", 1e101), ("next_store", -1e101), ("rewards", 1e101), ("discounts", 1.1)),
+            *(("trace_discounts", -0.1), ("rhos", -1.0)),
+        ],
+    )
+    def test_one_step_of_columns_that_were_spoilt_is_refused(self, column: str, value: float, sparse: bool) -> None:
+        X = np.ones((4, 3))
+        features = [sp.csr_array(X), sp.csr_array(X)] if sparse else [X, X.copy()]
+        steps = Transitions(features[0], np.ones(4), features[1], discounts=np.ones(4), trace_discounts=np.ones(4))
+        store: Any = getattr(steps, column)
+        (store.data if sparse and "store" in column else store)[-1:] = value
+        steps[2]
+        with pytest.raises(InvalidInputError):
+            steps[3]
+
+    @pytest.mark.parametrize("sparse", [False, True])
     @pytest.mark.parametrize("n_targets", [1, 3])
     def test_iteration_is_the_columns(self, sparse: bool, n_targets: int) -> None:
         rng = np.random.default_rng(1)

@@ -712,14 +712,17 @@ class Transitions:
             return part
         i = range(len(self))[key]
         reward = self.rewards[i]
-        return Transition(
+        step = object.__new__(Transition)
+        _fill_transition(  # as its constructor, which would check and copy the vectors once more
+            step,
             _row(self.store, int(self.rows[i])),
-            float(reward) if reward.ndim == 0 else reward,
+            as_reward(float(reward) if reward.ndim == 0 else reward),
             _row(self.next_store, int(self.next_rows[i])),
-            discount=float(self.discounts[i]),
-            trace_discount=float(self.trace_discounts[i]),
-            rho=float(self.rhos[i]),
+            as_unit(float(self.discounts[i]), "discount"),
+            as_unit(float(self.trace_discounts[i]), "trace_discount"),
+            as_ratio(float(self.rhos[i])),
         )
+        return step
 
     def __iter__(self) -> Iterator[Transition]:
         return (self[i] for i in range(len(self)))
@@ -757,7 +760,7 @@ def as_vector(x: VectorLike, name: str = "x") -> Vector:
     """Return ``x`` as a SparseVector or as a read-only copy of a dense float64 vector, checked."""
     if isinstance(x, SparseVector):
         return x
-    if sp.issparse(x):
+    if type(x) is not np.ndarray and sp.issparse(x):
         raise InvalidInputError(f"{name} is a scipy sparse matrix: pass SparseVector(indices, values, size)")
     dense = as_floats(x, name, 1)
     return locked(dense if isinstance(x, (list, tuple)) else dense.copy())  # anything else may share its memory

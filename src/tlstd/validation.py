@@ -24,6 +24,7 @@ MAX_MAGNITUDE = 1e100
 The algorithms form products of up to three inputs; up to this size none of them overflows.
 """
 
+_FLOAT = np.dtype(np.float64)  # of this machine's byte order
 _FEW = 1000  # numbers of which the sum of squares is found sooner than the largest and the smallest
 
 
@@ -62,11 +63,15 @@ def locked(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 def as_size(size: object) -> int:
     """Return ``size`` as a positive int."""
+    if type(size) is int and 0 < size < 2**63:  # what it mostly is
+        return size
     return parameters.integer("size", size, high=2**63 - 1)
 
 
 def as_array(value: ArrayLike, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of whatever type it has."""
+    if type(value) is np.ndarray:  # what it mostly is
+        return value
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InvalidInputError(f"{name} has masked entries: fill them or leave them out")
     try:
@@ -87,6 +92,8 @@ def as_real(value: ArrayLike, name: str, error: type[TlstdError] = InvalidInputE
             array = as_array(value, name)
         except InvalidInputError as unreadable:
             raise error(str(unreadable)) from unreadable
+    if array.dtype is _FLOAT:  # what it mostly is
+        return array
     if array.dtype == np.float64:
         return array.astype(np.float64, copy=False)  # in this machine's byte order
     if array.dtype.kind not in "fiub":

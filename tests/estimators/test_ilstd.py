@@ -34,21 +34,21 @@ def literally(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """The same, the summed A, and the value of each x_next right after its step."""
     n, values = steps.n_features, []
-    A, mu, w, z = np.zeros((n, n), order="F"), np.zeros(n), np.zeros(n), np.zeros(n)
+    columns_of_A, mu, w, z = np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros(n)  # one column a row
     for t, alpha in zip(steps, as_schedule(step_size).values(1, len(steps)), strict=True):
         x, x_next = dense(t.x), dense(t.x_next)
         z = t.rho * (t.trace_discount * lambda_ * z + x)
         d = x - t.discount * x_next
         columns = np.flatnonzero(d)
-        A[:, columns] += np.outer(z, d[columns])
+        columns_of_A[columns] += np.outer(d[columns], z)
         mu += z * (t.reward - d @ w)
         for _ in range(m):
             j = np.abs(mu).argmax()
             step = alpha * mu[j]
             w[j] += step
-            mu -= step * A[:, j]
+            mu -= step * columns_of_A[j]
         values.append(x_next @ w)
-    return w, mu, A, np.array(values)
+    return w, mu, columns_of_A.T, np.array(values)
 
 
 def assert_same(found: FloatArray, expected: FloatArray, tolerance: float = 1e-10) -> None:

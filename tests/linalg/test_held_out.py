@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.helpers import random_transitions
 from tlstd.linalg import held_out
-from tlstd.linalg.held_out import Folds, Reference, held_out_targets, make_folds, needs_reference
+from tlstd.linalg.held_out import Folds, Reference, are_too_few, held_out_targets, make_folds, needs_reference
 from tlstd.types import FloatArray
 
 
@@ -255,6 +255,27 @@ def test_too_little_to_choose_by() -> None:
     far = np.where(rng.random(1000) < 0.05, 20.0, 0.0)
     assert "by their importance ratios, fewer than 100" in str(why(1000, far))
     assert "count as" in str(why(1000, weights=0.5 ** np.arange(999, -1, -1.0)))
+
+
+@pytest.mark.parametrize(("n", "length", "too_few"), [(15, 5, True), (99, 3, True), (100, 5, False), (150, 50, True)])
+def test_too_few_whatever_they_are(n: int, length: int, too_few: bool) -> None:
+    """Then there is a reason not to choose for all ratios, weights and references, and it says the same."""
+    rng = np.random.default_rng(n)
+    discounts, traces = episodes(np.full(n // length, length), 0.01 if length == 50 else 0.9, terminated=False)
+    for weights in (None, 0.99 ** np.arange(n - 1, -1, -1.0)):
+        folds = make_folds(discounts, traces, 5, weights)
+        if length == 50:  # three long episodes that are not cut
+            folds = folds._replace(n_groups=3, group=np.repeat(np.arange(3), 50))
+        assert are_too_few(folds) == too_few
+        for rhos in (np.ones(n), rng.uniform(0.5, 1.5, n)):
+            reasons = set()
+            for size in (0.0, 1.0, 1e6):
+                reference = Reference(*(size * rng.standard_normal((2, n, 1))))
+                targets = held_out_targets(rng.random((n, 1)), discounts, rhos, folds, weights, reference=reference)
+                reasons.add(targets.why)
+            assert len(reasons) == 1
+            assert not too_few or None not in reasons
+            assert too_few or weights is not None or (rhos != 1.0).any() or reasons == {None}
 
 
 # --- scores ---------------------------------------------------------------------------------------------------------

@@ -49,9 +49,9 @@ def check_layouts(factory: Factory) -> None:
     For features, rewards and discounts, for the indices, pointers and values of sparse arrays and vectors, in updates
     and predictions.
     """
-    steps = stream(40)
+    steps = stream(18)
     X, X_next = np.asarray(steps.X), np.asarray(steps.X_next)
-    last = steps[39]
+    last = steps[17]
     expected = factory(N_FEATURES)
     expected.update_many(steps)
     expected.update(last)

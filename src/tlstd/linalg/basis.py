@@ -14,8 +14,6 @@ normalised into the basis.
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpstrf
@@ -87,9 +85,10 @@ class Basis:
 
     def widened(self, columns: int) -> Basis:
         """A copy with room for the coordinates of so many further vectors."""
-        other, known = copy.copy(self), self.coordinates.shape[1]
-        other.coordinates = np.zeros((self.size, known + columns))
-        other.coordinates[:, :known] = self.coordinates
+        other, size, known = object.__new__(Basis), self.size, self.coordinates.shape[1]
+        coordinates = np.zeros((size, known + columns))
+        coordinates[:, :known] = self.coordinates
+        other.__dict__.update(self.__dict__, coordinates=coordinates)
         return other
 
     def project(self, X: FloatArray) -> FloatArray:
@@ -102,22 +101,29 @@ class Basis:
             return UtX
         EtX = self.E[: X.shape[0]].T @ X
         if not self.picked.size:
-            return np.vstack([UtX, EtX])
+            return np.concatenate([UtX, EtX])
         residual = StX[self.picked] - self._P_picked.T @ UtX
         if self.E.shape[1]:
             residual -= self._F_picked.T @ EtX
         QtX = solve_triangle(self._R_picked, residual, transposed=True)
-        return np.vstack([UtX, QtX, EtX])
+        return np.concatenate([UtX, QtX, EtX])
 
     def split(self, C: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Coefficients on U, on S[:, picked] and on E of the vectors with coordinates C (size, q)."""
         r, m = self.U.shape[1], self.picked.size
+        if not m and C.flags.c_contiguous:  # as views: products of another layout would be others in the last bit
+            return C[:r], C[:0], C[r:]
         on_S = solve_triangle(self._R_picked, C[r : r + m])
         return C[:r] - self._P_picked @ on_S, on_S, C[r + m :] - self._F_picked @ on_S
 
     def expand(self, C: FloatArray) -> FloatArray:
         """The vectors (n, q) with coordinates C (size, q), by slices of rows. O(n size q)."""
         on_U, on_S, on_E = self.split(C)
+        if not self.picked.size and self.U.shape[0] == self.n <= _CACHED:  # at once: small problems are mostly overhead
+            Y: FloatArray = self.U @ on_U
+            if on_E.shape[0]:
+                Y += self.E @ on_E
+            return Y
         Y = np.zeros((self.n, C.shape[1]))
         for rows in slices(self.n, _CACHED):
             old = self.U[rows]
@@ -197,7 +203,7 @@ class Basis:
         coordinates[:size] = self.coordinates
         coordinates[:size, columns], coordinates[size:, columns] = inside, triangle
         self.coordinates = coordinates
-        self.E = np.hstack([self.E, directions])
+        self.E = np.concatenate([self.E, directions], axis=1)
         self._F_picked = self.coordinates[self.size - self.E.shape[1] :, self.picked]
 
 
@@ -289,7 +295,7 @@ class GrowingBasis:
                 self._sort_in(j, int(same_as[j]), gram, scratch)
             self.count = block.count
         k, m = self.count, self._n_picked
-        coordinates = np.hstack([self._on_U[:k], self._on_Q[:k, :m], self._on_E[:k]]).T
+        coordinates = np.concatenate([self._on_U[:k], self._on_Q[:k, :m], self._on_E[:k]], axis=1).T
         if self._E.shape[1]:
             self._E = enlarged(self._E, n)
         return Basis(self.U, block, self._picked[:m].copy(), coordinates, n, self._E if self._E.shape[1] else None)

@@ -177,7 +177,7 @@ class DenseVectors:
         largest[vanishing] = 1.0
         np.divide(vectors, largest[:, None], out=target)
         target[vanishing] = 0.0
-        lengths = np.linalg.norm(target, axis=1)
+        lengths = np.sqrt((target * target).sum(axis=1))  # as NumPy's norm, which takes twice as long for one row
         self.norms[self.count : stop] = lengths * largest
         lengths[vanishing] = 1.0
         target /= lengths[:, None]

@@ -209,6 +209,14 @@ def needs_reference(discounts: FloatArray, rhos: FloatArray, folds: Folds, weigh
     return bool((weight * (tails <= LARGEST_TAIL)).sum() < enough * weight.sum())
 
 
+def are_too_few(folds: Folds) -> bool:
+    """Whether :func:`held_out_targets` has a reason not to choose whatever the samples are.
+
+    A number of equal weights that tell as much (``n_effective``) is never larger than that of the samples.
+    """
+    return folds.n_folds < 2 or folds.n_groups < FEWEST_GROUPS or folds.fold.size < FEWEST_EFFECTIVE
+
+
 def held_out_targets(
     rewards: FloatArray,
     discounts: FloatArray,

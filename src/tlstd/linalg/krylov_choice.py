@@ -86,13 +86,17 @@ def choose_dimensions(operator: SampleOperator) -> tuple[DimensionChoice, ...]:
     folds = held_out.make_folds(discounts, trace_discounts, FOLDS, weights)
     if folds.n_folds < 2:
         return _undecided(fixed, operator.n_targets, f"{samples.n_kept} samples cannot be dealt into folds")
-    search = _Search(operator.held_out(HeldOut(folds.fold, folds.cut)), folds)
-    reference = None
+    search, reference = None, None
     if held_out.needs_reference(discounts, rhos, folds, weights):
-        reference = search.reference(fixed)
+        if held_out.are_too_few(folds):  # whatever a reference says, which takes most of the time
+            reference = Reference(np.zeros(rewards.shape), np.zeros(rewards.shape))
+        else:
+            search = _Search(operator.held_out(HeldOut(folds.fold, folds.cut)), folds)
+            reference = search.reference(fixed)
     targets = held_out.held_out_targets(rewards, discounts, rhos, folds, weights, reference=reference)
     if targets.why is not None:
         return _undecided(fixed, operator.n_targets, targets.why)
+    search = search or _Search(operator.held_out(HeldOut(folds.fold, folds.cut)), folds)
     return search.choose(targets)
 
 

@@ -55,7 +55,7 @@ class MovingWeights:
         core = system.core()
         if system.rank:
             right = core.right
-            step_V, step_D, step_E = right.split(np.outer(core.step(rcond), along_inverse))
+            step_V, step_D, step_E = right.split(core.step(rcond)[:, None] * along_inverse)
             on_V = on_V + step_V
             on_right[right.picked] += step_D
             if step_E.shape[0]:

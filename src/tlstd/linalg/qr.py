@@ -11,6 +11,7 @@ from scipy.linalg.lapack import dgeqp3, dgeqrf, dorgqr, dormqr, dpotrf
 
 from tlstd.linalg.svd import solve_triangle
 from tlstd.types import FloatArray, IntArray
+from tlstd.validation import locked
 
 _BLOCK = 64  # columns at a time, for which LAPACK needs working space
 
@@ -29,7 +30,7 @@ def pivoted_qr(X: FloatArray, smallest: float, most: int) -> tuple[FloatArray, F
     if n < u:
         Q, R, order = scipy.linalg.qr(X, mode="economic", pivoting=True, check_finite=False)
         kept = _kept(R, smallest, most)
-        return np.ascontiguousarray(Q[:, :kept]), R[:kept][:, np.argsort(order)]
+        return np.ascontiguousarray(Q[:, :kept]), R[:kept][:, order.argsort()]
     reflectors, tau, _, _ = dgeqrf(X, lwork=max(1, _BLOCK * u))
     rotation, R, order = _pivoted_triangle(reflectors[:u])
     kept = _kept(R, smallest, most)
@@ -37,7 +38,7 @@ def pivoted_qr(X: FloatArray, smallest: float, most: int) -> tuple[FloatArray, F
     Q[:u] = rotation[:, :kept]
     if kept:
         Q, _, _ = dormqr("L", "N", reflectors, tau, Q, max(1, _BLOCK * kept), overwrite_c=1)
-    return np.ascontiguousarray(Q), R[:kept][:, np.argsort(order)]
+    return np.ascontiguousarray(Q), R[:kept][:, order.argsort()]
 
 
 def _pivoted_triangle(R: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
@@ -80,12 +81,21 @@ def cholesky_qr(G: FloatArray) -> tuple[FloatArray, FloatArray] | None:
     if not deviation(G) < 0.5 / max(G.shape[0], 1):  # then no eigenvalue of G is below ½
         return None
     R: FloatArray = dpotrf(G, lower=0, clean=1)[0]
-    return R, solve_triangle(R, np.eye(R.shape[0]))
+    return R, solve_triangle(R, _identity(R.shape[0]))
 
 
 def deviation(G: FloatArray) -> float:
     """max|G - I|: how far from orthonormal the columns are of which G is the Gram matrix."""
-    return float(np.abs(G - np.eye(G.shape[0])).max(initial=0.0))
+    return float(np.abs(G - _identity(G.shape[0])).max(initial=0.0))
+
+
+def _identity(u: int) -> FloatArray:
+    return _small_identity(u) if u <= _BLOCK else np.eye(u)
+
+
+@cache
+def _small_identity(u: int) -> FloatArray:
+    return locked(np.eye(u))
 
 
 def _kept(R: FloatArray, smallest: float, most: int) -> int:

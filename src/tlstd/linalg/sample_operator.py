@@ -151,7 +151,8 @@ class SampleOperator:
         copies = 1 if systems is None else systems.size
         k = self.n_targets * copies
         masks = self.weights.masks(None if systems is None else np.tile(systems, self.n_targets), k)
-        rewards = (np.repeat(chunk.rewards, copies, axis=1) for chunk in reversed(self.samples.chunks))
+        kept = [chunk.rewards[: self.samples.count(c)] for c, chunk in enumerate(self.samples.chunks)]
+        rewards = (np.repeat(part, copies, axis=1) for part in reversed(kept))
         out = self._weighted_traces(rewards, k, masks)
         old = self.samples.old
         if old is not None:

@@ -307,7 +307,7 @@ def core_svd(
     Z = buffer.traces(left)  # [UᵀZ; R_Z]ᵀ
     Z *= (weights * buffer.right.norms[:k])[:, None]
     K = Z.T @ right.coordinates.T  # Algorithm 2, line 3; right.coordinates are [VᵀD; R_D] of unit vectors
-    np.einsum("ii->i", K[:r, :r])[...] += decay * sigma
+    K.flat[: r * (K.shape[1] + 1) : K.shape[1] + 1] += decay * sigma  # on the diagonal
     L, sigma, Rt = leading_svd(K, rank)  # line 4
     on_traces = np.zeros((k, buffer.rewards.shape[1] + 1))
     on_traces[:, :-1] = weights[:, None] * buffer.rewards[:k]  # Algorithm 1: b ← (1-β) b + β z r
