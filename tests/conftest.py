@@ -119,7 +119,7 @@ def pytest_collection_finish() -> None:
     """
     vars(testing)["_get_command"] = cache(get_command)
     gc.freeze()
-    gc.set_threshold(2_000_000, 20, 100)
+    gc.set_threshold(200_000, 20, 100)
     gc.enable()
 
 
