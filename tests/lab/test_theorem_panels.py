@@ -41,7 +41,7 @@ def test_families_are_numbered_on_and_counted() -> None:
     assert "squared" in found["fails"]
 
 
-def bounds(*, squared: float = 0.0, ours: float = 2.0) -> Synthetic:
+def bounds(*, squared: float = 0.0, ours: float = 2.0, tikhonov: float = 0.9) -> Synthetic:
     def columns(spec: RunSpec) -> Columns:
         n = 7 + spec.seed  # runs differ in length
         fails = np.zeros(n)
@@ -53,7 +53,7 @@ def bounds(*, squared: float = 0.0, ours: float = 2.0) -> Synthetic:
             "fails_squared": fails,
             "fails_ours": np.zeros(n),
             "assumption": np.arange(n) % 2.0,
-            "tikhonov": np.where(np.arange(n) % 3, 0.9, np.nan),
+            "tikhonov": np.where(np.arange(n) % 3, tikhonov, np.nan),
         }
 
     return Synthetic("paper", columns)
@@ -72,6 +72,7 @@ def test_bound() -> None:
     }
     assert verdicts(bounds(squared=1.0))["theorem-squared"] == "not"
     assert verdicts(bounds(ours=20.0))["theorem-ours"] == "not"
+    assert verdicts(bounds(tikhonov=np.nan))["theorem-tikhonov"] == "not"  # nothing to compare, and no warning
 
 
 @pytest.mark.parametrize(
