@@ -111,15 +111,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [*first, *rest[:middle], *second, *rest[middle:], *last]
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Nothing of what is there now goes away: the garbage collector need not look at it again and again.
 
-    And to look at what is new every 700 objects takes a tenth of the time that kernels take to compile. The command
-    line is put together once, as for its users, not by each of 300 tests.
+    And to look at what is new every 700 objects takes a tenth of the time that kernels take to compile; long tests
+    leave gigabytes meanwhile. The command line is put together once, as for its users, not by each of 300 tests.
     """
     vars(testing)["_get_command"] = cache(get_command)
     gc.freeze()
-    gc.set_threshold(200_000, 20, 100)
+    if all_are_run(session.config):
+        gc.set_threshold(200_000, 20, 100)
     gc.enable()
 
 
