@@ -223,6 +223,15 @@ def test_mistakes_are_a_sentence(folder: Path, arguments: list[str], message: st
     assert isinstance(result.exception, SystemExit)
 
 
+@pytest.mark.parametrize("address", ["tcp://me:secret@[::1", "me:secret@[::1", "tcp://me:se/cret@x?token=secret"])
+def test_credentials_in_the_address_of_a_scheduler_are_not_shown(folder: Path, address: str) -> None:
+    result = run("evaluate", "steps.parquet", "--gamma", "0.9", "--cluster", address)
+    assert result.exit_code == 1
+    assert "no Dask scheduler answers at" in result.output
+    assert "***@" in result.output
+    assert "cret" not in result.output
+
+
 def test_states_that_cannot_be_used(folder: Path) -> None:
     assert run("evaluate", "steps.parquet", "--gamma", "0.9", "--out", "values").exit_code == 0
     for text, message in (("0\nx\n", "line 2"), ("0\n1,2\n", "2 numbers"), ("\n", "no states"), ("1,2\n", "shape")):

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 import stat
 import struct
@@ -332,6 +333,21 @@ def printable(text: str) -> str:
     TD\\x1b[31m λ
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+_USERINFO = re.compile(r"(?<=://)(?:[^/?#\s]*|[^/?#\s:]*:(?!\d+[/?#])\S*)@")  # the second: unescaped / in a password
+_QUERY_VALUE = re.compile(r"([?&][^=&#/\s]+=)[^&#\s]*")
+
+
+def without_credentials(address: str) -> str:
+    """An address, or a text with addresses, in which '***' stands for user, password and the values of a query.
+
+    >>> without_credentials("tcp://user:secret@host:8786")
+    'tcp://***@host:8786'
+    >>> without_credentials("s3://bucket/part-?.parquet?sig=secret&v=1")
+    's3://bucket/part-?.parquet?sig=***&v=***'
+    """
+    return _QUERY_VALUE.sub(r"\1***", _USERINFO.sub("***@", address))
 
 
 def _short(value: object) -> str:

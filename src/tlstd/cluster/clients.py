@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from tlstd import parameters
+from tlstd.container import without_credentials
 from tlstd.errors import InvalidParameterError
 from tlstd.extras import needs
 
@@ -71,9 +72,12 @@ def connected(address: str) -> Iterator[Any]:
     distributed = _distributed()
     try:
         client = distributed.Client(address, timeout=20, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
+    except Exception as error:  # Dask raises many kinds, AssertionError among them
+        bare = address.partition("://")[2] or address
+        hidden = without_credentials(f"tcp://{bare}").removeprefix("tcp://")
+        reason = f" ({error})" if hidden == bare else ""  # Dask's words may hold any piece of the address
         raise InvalidParameterError(
-            f"no Dask scheduler answers at {address!r} ({error}): start one, or correct the address"
-        ) from error
+            f"no Dask scheduler answers at {address.replace(bare, hidden)!r}{reason}: start one, or correct the address"
+        ) from None
     with client:
         yield client
