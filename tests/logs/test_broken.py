@@ -133,8 +133,8 @@ REFUSED: dict[str, tuple[Callable[[Columns], Columns], dict[str, Any], type[Exce
         put("step", 5, 0),
         {},
         InvalidInputError,
-        "episode 1 has step 0 twice with different obs_0…obs_1, in row 4 and row 5: leave one out, or give different "
-        "episodes different names",
+        "episode 1 has step 0 twice with different obs_0…obs_1, in row 4 and row 5: leave one out, or, if "
+        "names of episodes are used anew, leave the names out (columns={'episode': None}, --map episode=)",
     ),
     "impossible probability": (
         put("probability", 7, 0.0),
@@ -179,14 +179,14 @@ REFUSED: dict[str, tuple[Callable[[Columns], Columns], dict[str, Any], type[Exce
         {},
         InvalidInputError,
         "the table has several columns that can be the reward: reward or rewards; say which, "
-        "columns={'reward': 'reward'}",
+        "columns={'reward': 'reward'} (--map reward=reward)",
     ),
     "a number of obs is missing": (
         without("obs_1", obs_2=[1.0] * 10),
         {},
         InvalidInputError,
         "the table has obs_0, obs_2 for the observation, but not number 1: mend the table, or name the columns, "
-        "columns={'observation': [...]}",
+        "columns={'observation': [...]} (--map observation=...)",
     ),
     "a column that is not there": (
         without(),
@@ -464,11 +464,6 @@ class TestFiles:
         with pytest.raises(InvalidInputError, match=r"log\.hdf5 ends with \.hdf5: .* for HDF5 use minari"):
             Log.from_frame(tmp_path / "log.hdf5")
 
-    def test_named_twice(self, tmp_path: Path) -> None:
-        pl.DataFrame(sound()).write_parquet(tmp_path / "a.parquet")
-        with pytest.raises(InvalidInputError, match=r"a\.parquet is named twice: its steps would count twice"):
-            Log.from_frame([tmp_path, tmp_path / "a.parquet"])
-
     def test_with_different_columns(self, tmp_path: Path) -> None:
         pl.DataFrame(sound()).write_parquet(tmp_path / "a.parquet")
         pl.DataFrame(sound()).drop("reward").write_parquet(tmp_path / "b.parquet")
@@ -490,7 +485,8 @@ class TestFiles:
 
     def test_rows_are_counted_in_their_file(self, tmp_path: Path) -> None:
         for i in range(2):
-            pl.DataFrame(put("obs_0", 3 + i, None)(sound()) if i else sound()).write_csv(tmp_path / f"{i}.csv")
+            columns = put("obs_0", 4, None)(sound()) if i else sound()
+            pl.DataFrame(columns).with_columns(pl.col("episode") + 3 * i).write_csv(tmp_path / f"{i}.csv")
         for read in (Log.from_frame, lambda path: list(read_chunks(path, rows=3))):
             with pytest.raises(InvalidInputError, match=r"obs_0 is missing in .*1\.csv, row 4: clean the log"):
                 read(tmp_path)

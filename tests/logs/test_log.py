@@ -165,8 +165,7 @@ class TestFromArrays:
         )
         for name in whole.ids:
             assert_same(a[name].transitions(None, GAMMA), b[name].transitions(None, GAMMA))
-        assert [note.split(" (")[0] for note in log.notes][:1] == ["Rows are out of order"]
-        assert "repeated" in log.notes[1]
+        assert [note.split(" (")[0] for note in log.notes][:2] == ["5 rows repeated", "Rows are out of order"]
 
     def test_interleaved_episodes_of_several_environments(self) -> None:
         log = Log.from_arrays(

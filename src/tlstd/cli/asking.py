@@ -95,7 +95,7 @@ def read_states(name: str) -> FloatArray:
 def _columns_of(name: str) -> FloatArray:
     from tlstd.logs.readers import open_parts
 
-    (part, *_), _ = open_parts(name)
+    part = open_parts(name).parts[0]
     columns = [np.asarray(column) for column in part.read(part.columns).values()]
     if any(column.dtype.kind not in "iufb" for column in columns):
         raise InvalidInputError(f"{name} has columns that are no numbers: pass one column for each number of a state")

@@ -31,7 +31,7 @@ from tlstd.evaluation.value_function import ValueFunction
 from tlstd.features.base import FeatureMap
 from tlstd.logs.joining import concatenate
 from tlstd.logs.log import Log
-from tlstd.logs.readers import file_names
+from tlstd.logs.readers import named_files
 from tlstd.logs.words import count_of
 from tlstd.types import FloatArray
 
@@ -94,11 +94,11 @@ def evaluate_files(
     say: Report = (lambda text, share: None) if report is None else report
     secrets = None if storage is None else dict(storage)
     folder = None if spill is None else str(spill)
-    names = file_names(source, storage)
+    names, said = named_files(source, storage)
     files = [LogFile(name, columns, preset, dict(options or {}), secrets, folder) for name in names]
     say(f"reading {len(files):,} files", 0.0)
     crew = _crew(client, files, say)
-    overview = prepare(crew, files, on_error)
+    overview = prepare(crew, files, on_error, gamma=gamma)
     say("choosing features, λ and dimension", 0.3)
     question = {"gamma": gamma, "features": features, "policy": policy, "start": start, "level": level, "cost": cost}
     answer, log = _on_sample(crew, overview, estimators, say, **question)
@@ -116,7 +116,7 @@ def evaluate_files(
     else:
         values = solved.means | dict(list(first.values.items())[:1])
         row = replace(first, values=values, seconds=perf_counter() - began)
-    notes = (*overview.notes, *(note for note in answer.notes if note not in log.notes))
+    notes = (*said, *overview.notes, *(note for note in answer.notes if note not in log.notes))
     if rounds.n_known:
         notes += (f"{count_of(rounds.n_known, 'round')} of before, kept in {rounds.folder}, taken as they were.",)
     say("done", 1.0)

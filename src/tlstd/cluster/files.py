@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tlstd import parameters
 from tlstd.cluster.crews import Crew
 from tlstd.cluster.log_shard import LogFile, Summary
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.fitted import LeftOut
-from tlstd.logs.words import joined_note
+from tlstd.logs.words import count_of, joined_note
 
 SHORTEST = 10
 """Steps of an episode on average from which the same one in two files is taken for a copy."""
@@ -31,7 +33,7 @@ class Overview(NamedTuple):
     left_out: LeftOut
 
 
-def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop") -> Overview:
+def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop", *, gamma: float | None = None) -> Overview:
     """Look at all files, leave out or refuse what cannot be used, and join episodes; the crew's shards are changed.
 
     Parameters
@@ -39,27 +41,34 @@ def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop") -> Ove
     crew : Crew
         Of :class:`~tlstd.cluster.log_shard.LogShard`, one for each of the files.
     on_error : "stop" or "skip"
-        What to do with a file that cannot be read, has other columns than the first, or is a copy of another.
+        What to do with a file that cannot be read, has other columns than the first, or contradicts another.
+    gamma : float, optional
+        The discount, if it is known. With 0 the rows of files without episodes are episodes of one step.
     """
     parameters.choice("on_error", on_error, ("stop", "skip"))
     summaries: list[Summary] = crew.each("summary")
     problems = _problems(files, summaries)
+    repeated = _repeated(files, summaries, problems)
     if problems and (on_error == "stop" or len(problems) == len(files)):
         shown = "; ".join(list(problems.values())[:5]) + ("; …" if len(problems) > 5 else "")
         raise InvalidInputError(
             f"{len(problems)} of {len(files)} files cannot be used: {shown}. Mend them, or leave them out "
             '(on_error="skip", --on-error skip)'
         )
-    kept = [i for i in range(len(files)) if i not in problems]
+    kept = [i for i in range(len(files)) if i not in problems and i not in repeated]
     crew.keep(kept)
     summaries = [summaries[i] for i in kept]
-    n_joined = _join(crew, summaries)
+    if gamma == 0.0 and not any(each.has_episodes for each in summaries):
+        crew.change("as_decisions", [()] * len(kept))
+        summaries = crew.each("summary")
+        n_joined = 0
+    else:
+        n_joined = _join(crew, summaries)
     read = crew.each("joined_summary")
     n_episodes = sum(each.n_episodes for each in summaries) - n_joined
     n_dropped = sum(each.n_dropped for each in read)
-    notes = [
-        f"Left out: {problem}{'' if problem.endswith(('.', '?')) else '.'}" for problem in problems.values()
-    ] + _together([each.notes for each in read])
+    notes = [f"Left out: {problem}{'' if problem.endswith(('.', '?')) else '.'}" for problem in problems.values()]
+    notes += [*repeated.values(), *_together([each.notes for each in read])]
     if n_joined:
         notes.append(joined_note(n_joined))
     return Overview(
@@ -70,7 +79,7 @@ def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop") -> Ove
         has_ends=any(each.has_ends for each in summaries),
         notes=notes,
         nbytes=sum(each.nbytes for each in summaries),
-        left_out=LeftOut(len(problems), len(files), n_dropped, n_episodes + n_dropped),
+        left_out=LeftOut(len(problems), len(files) - len(repeated), n_dropped, n_episodes + n_dropped),
     )
 
 
@@ -83,22 +92,68 @@ def _problems(files: Sequence[LogFile], summaries: Sequence[Summary]) -> dict[in
     first = sound[0]
     seen: dict[int, int] = {}
     for i in sound:
-        if summaries[i].kind != summaries[first].kind:
-            found[i] = f"{files[i].path} has other columns, shapes or words for actions than {files[first].path}"
+        each = summaries[i]
+        if each.kind != summaries[first].kind:
+            found[i] = f"{files[i].name} has other columns, shapes or words for actions than {files[first].name}"
+        elif each.episodes and each.episodes.spans is None and each.n_steps >= SHORTEST * each.n_episodes:
+            contents = each.episodes.contents.tolist()
+            twice = next((h for h in contents if h in seen), None)
+            if twice is not None:
+                found[i] = f"{files[i].name} has an episode that {files[seen[twice]].name} has too, step by step"
+            else:
+                seen |= dict.fromkeys(contents, i)
+    return found
+
+
+def _repeated(files: Sequence[LogFile], summaries: Sequence[Summary], problems: dict[int, str]) -> dict[int, str]:
+    """Notes about files of which others have all rows, by their number; ``problems`` learns of those that differ.
+
+    Two files have the same rows if these have the same ids, a name of an episode and a step, and the same contents.
+    """
+    found: dict[int, str] = {}
+    known_ids = {i: each.episodes for i, each in enumerate(summaries) if i not in problems and each.episodes}
+    if not known_ids:
+        return found
+    names, counts = np.unique(np.concatenate([np.unique(ids.names) for ids in known_ids.values()]), return_counts=True)
+    shared = names[counts > 1]
+    known: dict[int, list[tuple[Any, Any, int, int]]] = {}
+    for i, ids in known_ids.items():
+        if ids.spans is None:
             continue
-        hashes = summaries[i].hashes
-        if hashes is None or summaries[i].n_steps < SHORTEST * summaries[i].n_episodes:
+        n_again, differs, new = 0, None, []
+        for e in np.flatnonzero(np.isin(ids.names, shared)).tolist():
+            name, (low, high), contents = int(ids.names[e]), ids.spans[e].tolist(), int(ids.contents[e])
+            overlapping = [of for of in known.get(name, []) if low <= of[1] and of[0] <= high]
+            if (low, high, contents) in [of[:3] for of in overlapping]:
+                n_again += 1
+            elif overlapping:
+                differs = overlapping[0][3]
+            else:
+                new.append((name, (low, high, contents, i)))
+        if n_again == ids.names.size:
+            n_rows = count_of(summaries[i].n_steps, "row")
+            found[i] = f"{files[i].name} repeats other files: its {n_rows} are left out."
             continue
-        twice = next((h for h in hashes.tolist() if h in seen), None)
-        if twice is not None:
-            found[i] = f"{files[i].path} has an episode that {files[seen[twice]].path} has too, step by step"
-        else:
-            seen |= dict.fromkeys(hashes.tolist(), i)
+        if differs is not None:
+            problems[i] = (
+                f"{files[i].name} has steps of episodes that {files[differs].name} has with other contents, or in "
+                "part: leave them out of one, or, if names of episodes are used anew, leave the names out "
+                "(columns={'episode': None}, --map episode=)"
+            )
+            continue
+        if n_again:
+            problems[i] = (
+                f"{files[i].name} repeats {count_of(n_again, 'episode')} of other files: leave them out, or "
+                "evaluate without workers"
+            )
+            continue
+        for name, span in new:
+            known.setdefault(name, []).append(span)
     return found
 
 
 def _named(file: LogFile, problem: str) -> str:
-    return problem if file.path in problem else f"{file.path}: {problem}"
+    return problem if file.name in problem else f"{file.name}: {problem}"
 
 
 def _join(crew: Crew, summaries: Sequence[Summary]) -> int:

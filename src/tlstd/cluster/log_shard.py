@@ -17,6 +17,7 @@ from tlstd.errors import InvalidInputError, TlstdError
 from tlstd.evaluation.policies import Target, as_target
 from tlstd.evaluation.ratios import ratios_of
 from tlstd.evaluation.value_function import ValueFunction
+from tlstd.logs.addresses import shown
 from tlstd.logs.checking import check
 from tlstd.logs.log import Log
 from tlstd.logs.reading import Source
@@ -39,12 +40,25 @@ class Border(NamedTuple):
     """Whether episodes have names."""
     observation: NDArray[Any]
     """In the first row."""
+    spans: NDArray[Any] | None = None
+    """(E, 2): the first and last step of each episode, where rows have ids: names of episodes, and steps."""
 
     def goes_on_in(self, after: Border) -> bool:
         """Whether the last episode goes on in another file: by the rule for the files of one log."""
         if self.ended or (self.named and self.last_id != after.first_id):
             return False
         return self.last_step is None or after.first_step is None or bool(after.first_step > self.last_step)
+
+
+class EpisodeIds(NamedTuple):
+    """By what episodes of different files are compared."""
+
+    names: UInt64Array
+    """(E,): hashes of their names."""
+    contents: UInt64Array
+    """(E,): hashes of their names and of all that is in them."""
+    spans: NDArray[Any] | None
+    """(E, 2): their first and last steps, where the log has steps."""
 
 
 class Summary(NamedTuple):
@@ -55,9 +69,10 @@ class Summary(NamedTuple):
     n_steps: int = 0
     n_episodes: int = 0
     has_ends: bool = False
+    has_episodes: bool = False
     border: Border | None = None
-    hashes: UInt64Array | None = None
-    """Of the names of its episodes with what is in them, where they have names."""
+    episodes: EpisodeIds | None = None
+    """Its episodes, where they have names."""
     kind: tuple[Any, ...] = ()
     """What has to be the same in all files: shapes, types, which columns there are."""
     n_observations: int = 0
@@ -87,6 +102,11 @@ class LogFile:
     spill: str | None = None
     """A folder of the worker in which to keep what was read; None: in memory."""
 
+    @property
+    def name(self) -> str:
+        """The path, or the address without credentials."""
+        return shown(self.path)
+
     def __call__(self) -> LogShard:
         """Read; what is wrong with the file is kept, not raised."""
         try:
@@ -100,17 +120,19 @@ class LogFile:
         table = source.table(notes=source.mapped.notes, **self.options, **options)
         checked = check(table)
         log = Log._of(checked, source=source.name, roles=source.mapped.columns)
-        steps = None if table.step is None else np.asarray(table.step)[checked.rows]
+        steps, ends = checked.steps, checked.episodes
+        named = table.episode is not None
         border = Border(
             first_id=plain(log.ids[0]),
             last_id=plain(log.ids[-1]),
             first_step=None if steps is None else steps[0],
             last_step=None if steps is None else steps[-1],
             ended=bool(checked.flagged[-1]),
-            named=table.episode is not None,
+            named=named,
             observation=log.observations[0].copy(),
+            spans=np.stack([steps[ends[:-1]], steps[ends[1:] - 1]], axis=1) if steps is not None and named else None,
         )
-        return LogShard(self, log, border).spilled()
+        return LogShard(self, log, border, checked.times).spilled()
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +142,15 @@ class LogShard:
     file: LogFile
     log: Log | None
     border: Border | None
+    times: tuple[str, ...] = ()
+    """Columns that have times."""
     problem: str = ""
     n_before: int = 0
     """Steps in files before."""
     mapped: Mapped | None = None
 
     def __reduce__(self) -> Any:
-        return _unpickled, (self.file, self.log, self.border, self.problem, self.n_before)
+        return _unpickled, (self.file, self.log, self.border, self.times, self.problem, self.n_before)
 
     def spilled(self) -> LogShard:
         """The same with its columns in a file, if its :class:`LogFile` says so."""
@@ -167,15 +191,18 @@ class LogShard:
             None if actions is None else (actions.ndim, actions.shape[1:]),
             log.probabilities is not None,
             log.action_names,
+            self.times,
         )
-        named = self.border is not None and self.border.named
+        assert self.border is not None
+        named = self.border.named
         return Summary(
             "",
             n_steps=len(log),
             n_episodes=log.n_episodes,
             has_ends=log.has_ends,
+            has_episodes=log.has_episodes,
             border=self.border,
-            hashes=_contents(log) if named else None,
+            episodes=EpisodeIds(_hashes(log.ids), _contents(log), self.border.spans) if named else None,
             kind=kind,
             n_observations=log.n_observations or 0,
             n_actions=0 if actions is None or actions.ndim > 1 else int(actions.max(initial=-1)) + 1,
@@ -214,6 +241,10 @@ class LogShard:
             truncated[-1] = False
             log = replace(log, final=final, has_final=has_final, truncated=truncated, goes_on=True)
         return replace(read, log=log, n_before=n_before)
+
+    def as_decisions(self) -> LogShard:
+        """The same file, whose rows are episodes of one step."""
+        return replace(self, log=self._log.as_decisions(), mapped=None).spilled()
 
     def joined_summary(self) -> Joined:
         """What there is to say after it was joined: before, an episode that goes on seemed to be cut off."""
@@ -288,11 +319,12 @@ def _hashes(names: list[Any], salt: str = "") -> UInt64Array:
 
 
 def _contents(log: Log) -> UInt64Array:
-    """A hash of each episode's name, observations and rewards."""
+    """A hash of each episode's name and of all its rows."""
+    columns = [log.observations, log.rewards, log.terminated, log.truncated]
+    columns += [each for each in (log.actions, log.probabilities, log.policy) if each is not None]
     parts = zip(log.ids, log.episodes[:-1], log.episodes[1:], strict=True)
     return _numbers(
-        repr(plain(name)).encode() + log.observations[a:b].tobytes() + log.rewards[a:b].tobytes()
-        for name, a, b in parts
+        repr(plain(name)).encode() + b"".join(column[a:b].tobytes() for column in columns) for name, a, b in parts
     )
 
 

@@ -165,7 +165,7 @@ def plan(
         seconds_to_read=(reading + encoding) / steps,
         seconds_to_multiply=multiplying / steps,
         seconds_to_start=opening + compiling,
-        file=file.path,
+        file=file.name,
     )
 
 

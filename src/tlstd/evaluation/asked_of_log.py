@@ -15,6 +15,7 @@ from tlstd.evaluation.fitted import Fitted, Starts
 from tlstd.evaluation.importance import fold_values, start_returns, starts_of
 from tlstd.evaluation.influence import Asked, Influence, influence_by, influences
 from tlstd.evaluation.intervals import Interval, interval_of, mean_interval
+from tlstd.logs.log import Log
 from tlstd.types import FloatArray, IntArray
 
 SAMPLED, SAMPLE = 1_000_000, 100_000
@@ -33,9 +34,22 @@ def influence_on(fitted: Fitted, states: ArrayLike | None = None, kind: str = "s
         found = influence_by(model, asked, on_sample, sample.seen_ids)
     else:
         (found,) = influences(model, [asked], kind=kind)
-    first = rows[np.flatnonzero(found.groups.cut)]
-    episodes = np.searchsorted(fitted.log.episodes, first, side="right") - 1
-    return found.named([fitted.log.ids[e] for e in episodes.tolist()])
+    return found.named(_group_names(fitted.log, rows, np.flatnonzero(found.groups.cut)))
+
+
+def _group_names(log: Log, rows: IntArray, first: IntArray) -> list[Any]:
+    """Names of groups of steps: an episode's own name, or the steps of a block of it, counted from its first."""
+    begins, ends = rows[first], rows[np.append(first[1:], rows.size) - 1]
+    episode = np.searchsorted(log.episodes, begins, side="right") - 1
+    blocks = np.bincount(episode, minlength=log.n_episodes) > 1
+    names: list[Any] = []
+    for e, a, b in zip(episode.tolist(), begins.tolist(), ends.tolist(), strict=True):
+        a, b = a - int(log.episodes[e]), b - int(log.episodes[e])
+        steps = f"steps {a:,} to {b:,}" if b > a else f"step {a:,}"
+        if log.n_episodes > 1:
+            steps += f" of episode {log.ids[e]}"
+        names.append(steps if blocks[e] else log.ids[e])
+    return names
 
 
 def interval_for(fitted: Fitted, states: ArrayLike | None = None, level: float = 0.95, kind: str = "auto") -> Interval:

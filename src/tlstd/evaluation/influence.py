@@ -87,7 +87,7 @@ class Influence:
     adjoint: FloatArray
     """(n,): h, over the model's ``seen_ids``; of the first fold's system, where it is "debiased"."""
     names: tuple[Any, ...] | None = None
-    """(G,): the log's names of the episodes that the groups are, or are parts of."""
+    """(G,): the log's names of the episodes that the groups are, and the steps of those that are blocks."""
 
     @cached_property
     def steps(self) -> FloatArray:

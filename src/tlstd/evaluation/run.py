@@ -95,8 +95,10 @@ class Run:
         each: Each = one_by_one,
         cost: bool = False,
     ) -> None:
-        self.log, self.each = log, each
         self.gamma = parameters.real("gamma", gamma, low=0.0, high=1.0)
+        if self.gamma == 0.0 and not log.has_episodes:
+            log = log.as_decisions()
+        self.log, self.each = log, each
         if not len(log):
             raise InvalidInputError("the log has no steps: there is nothing to evaluate")
         if self.gamma == 1.0 and not log.terminated.any():

@@ -1,22 +1,26 @@
 """Files in a bucket, by their addresses (``s3://bucket/logs/*.parquet``), read by polars.
 
-Only ``s3://`` is tested, against a server of its own; ``gs://``, ``az://``, ``abfs://``, ``hf://`` and ``https://`` are
-passed on to polars.
-Credentials are those that polars finds (environment, profiles), or ``storage`` options, which are never shown.
+Only ``s3://`` is tested, against a server of its own; ``gs://``, ``az://``, ``abfs://`` and ``hf://`` are passed on to
+polars; ``http://`` and ``https://`` are refused.
+Credentials are those that polars finds (environment, profiles), or ``storage`` options. Neither these nor what an
+address holds before its host or after a question mark is ever shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
+from tlstd.container import without_credentials
 from tlstd.errors import InvalidInputError
 from tlstd.extras import needs
 
 Storage = Mapping[str, str]
 """Options for polars' ``storage_options``: keys, secrets, endpoints."""
 
-SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "adl", "abfs", "abfss", "hf", "http", "https")
+SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "adl", "abfs", "abfss", "hf")
+REFUSED = ("http", "https")
 KINDS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv")
 """Ends of the names of files that are read there."""
 SHORTEST = 4
@@ -30,6 +34,21 @@ def is_address(name: object) -> bool:
     (True, False)
     """
     return isinstance(name, str) and name.partition("://")[0].lower() in SCHEMES and "://" in name
+
+
+def shown(name: str) -> str:
+    """A name as people may see it: an address without credentials, a file as it is.
+
+    >>> shown("s3://key:secret@bucket/a.csv"), shown("a.csv")
+    ('s3://***@bucket/a.csv', 'a.csv')
+    """
+    return without_credentials(name) if "://" in name else name
+
+
+def refuse_http(name: object) -> None:
+    """Raise for an address of the web."""
+    if isinstance(name, str) and name.partition("://")[0].lower() in REFUSED and "://" in name:
+        raise InvalidInputError(f"{shown(name)} is an address of the web, which is not read: download the file first")
 
 
 def listed(address: str, storage: Storage | None) -> list[str]:
@@ -53,11 +72,22 @@ def listed(address: str, storage: Storage | None) -> list[str]:
 
 def unreadable(address: str, error: BaseException, storage: Storage | None) -> InvalidInputError:
     """The error for what cannot be read, without secrets."""
-    reason = without_secrets(str(error).strip().splitlines()[0][:200] or type(error).__name__, storage)
+    first = (str(error).strip() or type(error).__name__).splitlines()[0]
+    reason = without_secrets(first.replace(address, shown(address)), {**_credentials(address), **(storage or {})})
     return InvalidInputError(
-        f"{address} cannot be read ({reason}): check the address, the credentials (--storage-option, or those that "
-        "polars finds) and whether the file is whole"
+        f"{shown(address)} cannot be read ({reason[:200]}): check the address, the credentials (--storage-option, or "
+        "those that polars finds) and whether the file is whole"
     )
+
+
+def _credentials(address: str) -> dict[str, str]:
+    """What an address holds before its host and after a question mark, by made-up names."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return {"address": address}
+    user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+    return {"user": user, "password": password, **dict(parse_qsl(parts.query))}
 
 
 def without_secrets(text: str, storage: Storage | None) -> str:

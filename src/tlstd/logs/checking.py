@@ -17,16 +17,16 @@ from tlstd.logs.table import Checked, Table
 def check(table: Table) -> Checked:
     """Make a log of a table, or refuse it.
 
-    In this order: columns become arrays of one length; rows are dealt into episodes, sorted where they are out of
-    order, and repeated ones left out; rows that hold nothing but the observation after a last step are taken out;
-    numbers are checked; ends, gaps and next observations say where an episode is cut.
+    In this order: columns become arrays of one length; rows are dealt into episodes, repeated ones left out, and the
+    others sorted where they are out of order; rows that hold nothing but the observation after a last step are taken
+    out; numbers are checked; ends, gaps and next observations say where an episode is cut.
     """
     draft = Draft(table)
     check_options(draft)
     convert(draft)
     number_episodes(draft, convert_flags(draft))
-    put_in_order(draft)
     leave_out_repeated(draft)
+    put_in_order(draft)
     drop_bad_episodes(draft)
     take_final_rows(draft)
     check_numbers(draft)

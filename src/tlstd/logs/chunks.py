@@ -14,7 +14,8 @@ from tlstd.logs.checking import check
 from tlstd.logs.columns import Names
 from tlstd.logs.log import Log
 from tlstd.logs.readers import Columns, Places
-from tlstd.logs.reading import Source
+from tlstd.logs.reading import Source, joined
+from tlstd.logs.table import Checked
 
 ROWS = 500_000
 """Rows of a piece unless told otherwise."""
@@ -68,6 +69,7 @@ def _pieces(source: Source, rows: int, **options: Any) -> Iterator[Log]:
     state: dict[str, Any] = {"may_sort": False}
     said: set[str] = set()
     names = _Names()
+    role = {name: role for role, group in source.mapped.columns.items() for name in group}
     notes = source.mapped.notes
 
     def piece(buffer: Columns, more: bool) -> tuple[Log, Any]:
@@ -82,7 +84,9 @@ def _pieces(source: Source, rows: int, **options: Any) -> Iterator[Log]:
         return log, checked
 
     for chunk in source.chunks(rows, places):
-        buffer = chunk if kept is None else _joined(kept, chunk)
+        buffer = (
+            chunk if kept is None else {name: joined([kept[name], chunk[name]], name, role[name]) for name in chunk}
+        )
         log, checked = piece(buffer, more=True)
         log, last = log[:-1], log[-1:]
         origin = int(checked.rows[-1])
@@ -100,13 +104,13 @@ def _pieces(source: Source, rows: int, **options: Any) -> Iterator[Log]:
         kept = {name: np.asarray(column)[origin:] for name, column in buffer.items()}
         row += origin
         if len(log):
-            names.check(log, checked.flagged, places, row)
+            names.check(log, checked, places, row)
             yield _new(log, said)
         notes = ()
     if kept is None:
         raise InvalidInputError(f"{source.name} has no rows: there is nothing to read")
     log, checked = piece(kept, more=False)
-    names.check(log, checked.flagged, places, row)
+    names.check(log, checked, places, row)
     yield _new(log, said)
 
 
@@ -118,30 +122,32 @@ def _new(log: Log, said: set[str]) -> Log:
 
 
 class _Names:
-    """Refuses an episode that goes on after others: its rows would have to be sorted."""
+    """Refuses an episode that comes again after others: its rows would have to be sorted, or compared."""
 
     def __init__(self) -> None:
         self._ended: dict[Any, bool] = {}
+        self._steps: dict[Any, tuple[Any, Any]] = {}
         self._latest: Any = None
 
-    def check(self, log: Log, flagged: Any, places: Places, row: int) -> None:
+    def check(self, log: Log, checked: Checked, places: Places, row: int) -> None:
         """Look at the episodes of the next piece."""
-        if len(places.starts) > 1:
-            return  # names may be used again in another file
+        one_file = len(places.starts) == 1  # names may be used again in another file
         for i, name in enumerate(log.ids):
-            if name != self._latest and self._ended.get(name) is False:
+            if one_file and name != self._latest and self._ended.get(name) is False:
                 raise InvalidInputError(
                     f"episode {name!r} goes on before {places([row])}, after rows of others: a log that is read in "
                     "chunks is not sorted; sort it by episode and step, or read it whole"
                 )
-            self._ended[name], self._latest = bool(flagged[i]), name
+            if checked.steps is not None and checked.named:
+                self._check_steps(name, checked.steps[log.episodes[i]], checked.steps[log.episodes[i + 1] - 1])
+            self._ended[name], self._latest = bool(checked.flagged[i]), name
 
-
-def _joined(before: Columns, after: Columns) -> Columns:
-    joined = {}
-    for name, column in before.items():
-        a, b = np.asarray(column), np.asarray(after[name])
-        if a.shape[1:] != b.shape[1:]:
-            raise InvalidInputError(f"{name} has rows of shape {a.shape[1:]} and then {b.shape[1:]}: all need the same")
-        joined[name] = np.concatenate([a, b])
-    return joined
+    def _check_steps(self, name: Any, low: Any, high: Any) -> None:
+        before = self._steps.get(name, (low, low))
+        if name in self._steps and low <= before[1] and high >= before[0]:
+            raise InvalidInputError(
+                f"episode {name!r} comes again with steps {low} to {high}: a log that is read in chunks is not "
+                "searched for repeated rows; read it whole, or, if names of episodes are used anew, leave the names "
+                "out (columns={'episode': None})"
+            )
+        self._steps[name] = min(before[0], low), max(before[1], high)

@@ -96,7 +96,7 @@ PRESETS: dict[str, dict[str, tuple[str, ...]]] = {
         "probability": ("probability",),
     },
 }
-"""Names of the columns by who writes them; the first that is there counts."""
+"""Names of the columns by the tool that writes them."""
 
 _SEVERAL = ("observation", "next_observation", "action", "policy")
 
@@ -121,29 +121,24 @@ def find(names: Sequence[str], columns: Mapping[str, Names] | None, preset: str 
     """
     chosen = {} if columns is None else _given(names, columns, where)
     left_out = {role for role, given in (columns or {}).items() if given is None}
+    table = KNOWN
     if preset is not None:
         parameters.choice("preset", preset, tuple(PRESETS))
         table = PRESETS[preset]
-        for role, known in table.items():
-            if role not in chosen and role not in left_out:
-                found = [hit for name in known if (hit := _match(names, name, role, where))]
-                if found:
-                    chosen[role] = found[0]
-        said = f"Columns, by the preset {preset!r}: "
-    else:
-        for role in ROLES:
-            if role in chosen or role in left_out:
-                continue
-            found = [hit for name in KNOWN[role] if (hit := _match(names, name, role, where))]
-            if len(found) > 1:
-                options = " or ".join(_listed(hit) for hit in found)
-                raise InvalidInputError(
-                    f"{where} has several columns that can be the {role}: {options}; say which, "
-                    f"columns={{{role!r}: {found[0][0] if len(found[0]) == 1 else list(found[0])!r}}}"
-                )
-            if found:
-                chosen[role] = found[0]
-        said = "Columns, by their names: "
+    for role in ROLES:
+        if role in chosen or role in left_out:
+            continue
+        found = [hit for name in table.get(role, ()) for hit in _matches(names, name, role, where)]
+        if len(found) > 1:
+            options = " or ".join(_listed(hit) for hit in found)
+            raise InvalidInputError(
+                f"{where} has several columns that can be the {role}: {options}; say which, "
+                f"columns={{{role!r}: {found[0][0] if len(found[0]) == 1 else list(found[0])!r}}} "
+                f"(--map {role}={','.join(found[0])})"
+            )
+        if found:
+            chosen[role] = found[0]
+    said = f"Columns, by {'their names' if preset is None else f'the preset {preset!r}'}: "
     if "done" in chosen and ("terminated" in chosen or "truncated" in chosen) and "done" not in (columns or {}):
         del chosen["done"]  # says less
     if "probability" in chosen and "log_probability" in chosen:
@@ -190,27 +185,34 @@ def _given(names: Sequence[str], columns: Mapping[str, Names], where: str) -> di
     return chosen
 
 
-def _match(names: Sequence[str], known: str, role: str, where: str) -> tuple[str, ...] | None:
-    """The column of that name, or the numbered ones."""
-    same = [name for name in names if name.lower() == known]
-    if same:
-        return (same[0],)
-    return _numbered(names, known, role, where) if role in _SEVERAL else None
+def _matches(names: Sequence[str], known: str, role: str, where: str) -> list[tuple[str, ...]]:
+    """All that can be meant by a name: columns of that name in any case of letters, and the numbered ones."""
+    found: list[tuple[str, ...]] = [(name,) for name in names if name.lower() == known]
+    numbered = _numbered(names, known, role, where) if role in _SEVERAL else None
+    return found if numbered is None else [*found, numbered]
 
 
 def _numbered(names: Sequence[str], base: str, role: str, where: str) -> tuple[str, ...] | None:
     """Columns base_0, base_1, … (or base0, base.0, base[0]; or from 1) in the order of their numbers."""
-    pattern = re.compile(rf"{re.escape(base)}[_.\[]?(\d+)\]?", re.IGNORECASE)
-    found = {int(match[1]): name for name in names if (match := pattern.fullmatch(name))}
-    if not found:
+    pattern = re.compile(rf"{re.escape(base)}[_.\[]?([0-9]{{1,9}})\]?", re.IGNORECASE)
+    numbers = [(int(match[1]), name) for name in names if (match := pattern.fullmatch(name))]
+    if not numbers:
         return None
+    remedy = f"name the columns, columns={{{role!r}: [...]}} (--map {role}=...)"
+    found: dict[int, str] = {}
+    for number, name in numbers:
+        if number in found:
+            raise InvalidInputError(
+                f"{where} has {found[number]} and {name} for number {number} of the {role}: {remedy}"
+            )
+        found[number] = name
     first = min(found)
     missing = sorted(set(range(first, first + len(found))) - set(found))
     if first > 1 or missing:
         lacking = missing[0] if missing else 0
         raise InvalidInputError(
             f"{where} has {_listed(list(found.values()))} for the {role}, but not number {lacking}: mend the table, or "
-            f"name the columns, columns={{{role!r}: [...]}}"
+            f"{remedy}"
         )
     return tuple(found[i] for i in sorted(found))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tlstd import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.logs.draft import Draft, as_column
+from tlstd.logs.draft import EXACT, Draft, as_column, nanoseconds, time_kind
 from tlstd.logs.table import FLAGS, AnyArray, BoolArray
 from tlstd.logs.words import first_value, plain, type_name
 
@@ -58,9 +58,9 @@ def convert(draft: Draft) -> None:
     if table.policy is not None:
         columns["policy"] = _numbers(draft, table.policy, "policy")
     if table.step is not None:
-        columns["step"] = _numbers(draft, table.step, "step", keep=True)
+        columns["step"] = _step(draft, table.step)
     if table.episode is not None:
-        columns["episode"] = as_column(table.episode, draft.name("episode"))
+        columns["episode"] = _names(draft, table.episode)
     for flag in FLAGS:
         if getattr(table, flag) is not None:
             columns[flag] = as_column(getattr(table, flag), draft.name(flag))
@@ -72,13 +72,17 @@ def convert(draft: Draft) -> None:
         if column.ndim != 1 and role not in ("observation", "next_observation", "action", "policy"):
             raise InvalidInputError(f"{draft.name(role)} has shape {column.shape}: pass one value for each step")
     draft.columns = columns
+    if draft.times:
+        draft.say(f"Times are in seconds: {', '.join(f'{name} ({kind})' for name, kind in draft.times.items())}.")
     _as_discrete(draft)
 
 
 def _observation(draft: Draft, value: Any, role: str) -> AnyArray:
-    array, name = as_column(value, draft.name(role)), draft.name(role)
+    array, name = draft.as_numbers(value, role), draft.name(role)
     if array.ndim == 0:
         raise InvalidInputError(f"{name} is {array}, a single value: pass one observation for each step")
+    if array.ndim == 2 and not array.shape[1]:
+        raise InvalidInputError(f"{name} has observations of no numbers: pass at least one for each step")
     if array.ndim > 2 or (array.ndim == 2 and array.shape[1] > MOST_NUMBERS):
         raise InvalidInputError(
             f"{name} has observations of shape {array.shape[1:]}: images are not read; encode them first and pass "
@@ -93,7 +97,7 @@ def _observation(draft: Draft, value: Any, role: str) -> AnyArray:
 
 
 def _numbers(draft: Draft, value: Any, role: str, *, keep: bool = False) -> AnyArray:
-    array, name = as_column(value, draft.name(role)), draft.name(role)
+    array, name = draft.as_numbers(value, role), draft.name(role)
     if array.dtype.kind not in "fiub":
         raise InvalidInputError(
             f"{name} has values of type {type_name(array)}, the first {first_value(array)!r}: pass numbers"
@@ -101,8 +105,33 @@ def _numbers(draft: Draft, value: Any, role: str, *, keep: bool = False) -> AnyA
     return array if keep and array.dtype.kind in "iu" else array.astype(np.float64, copy=False)
 
 
+def _step(draft: Draft, value: Any) -> AnyArray:
+    """Steps as numbers; times as integers of nanoseconds, whatever their unit."""
+    array, name = as_column(value, draft.name("step")), draft.name("step")
+    if array.dtype.kind not in "mM":
+        return _numbers(draft, array, "step", keep=True)
+    draft.times[name] = time_kind(array)
+    return nanoseconds(array, name)
+
+
+def _names(draft: Draft, value: Any) -> AnyArray:
+    """Names of episodes; times as integers of nanoseconds, and no numbers of which several look the same."""
+    array, name = as_column(value, draft.name("episode")), draft.name("episode")
+    if array.dtype.kind in "mM":
+        return nanoseconds(array, name)
+    if array.dtype.kind == "f" and (inexact := np.abs(array) >= EXACT).any():
+        rows = np.flatnonzero(inexact)
+        raise InvalidInputError(
+            f"{name} is {array[rows[0]]:.17g} in {draft.where(rows)}, a floating-point number: beyond 2^53 different "
+            "names become the same; store names as integers or as text"
+        )
+    return array
+
+
 def _action(draft: Draft, value: Any) -> AnyArray:
     array, name = as_column(value, draft.name("action")), draft.name("action")
+    if array.dtype.kind in "mM":
+        raise InvalidInputError(f"{name} has times: pass integers, numbers or words")
     if array.ndim > 2 or array.ndim == 0:
         raise InvalidInputError(f"{name} has shape {array.shape}: pass (N,) or (N, A)")
     if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind in "iub":

@@ -9,7 +9,7 @@ import numpy as np
 from tlstd.errors import InvalidInputError
 from tlstd.logs.draft import Draft, as_rows
 from tlstd.logs.table import AnyArray, BoolArray, Checked
-from tlstd.logs.words import count_of, plain
+from tlstd.logs.words import LOST_NOTE, count_of
 from tlstd.validation import MAX_MAGNITUDE, IntArray, locked
 
 
@@ -47,6 +47,7 @@ def cut(draft: Draft, terminated: BoolArray, truncated: BoolArray) -> Checked:
         ids=[draft.ids[c] for c in draft.code[cuts].tolist()],
         begins=_read_only(begins),
         has_ends=draft.has_ends,
+        has_episodes=draft.has_episodes,
         n_observations=draft.n_observations,
         columns=draft.table.columns or (),
         notes=tuple(draft.notes),
@@ -54,8 +55,11 @@ def cut(draft: Draft, terminated: BoolArray, truncated: BoolArray) -> Checked:
         continues=draft.table.continues,
         goes_on=draft.table.more and not (terminated[-1] or truncated[-1]),
         rows=draft.rows,
+        steps=draft.columns.get("step"),
+        named=draft.named,
         flagged=(terminated | (truncated & ~draft.silent))[ends],
         action_names=draft.action_names,
+        times=tuple(draft.times),
         usual=draft.usual,
         least=draft.least,
     )
@@ -84,8 +88,8 @@ def _say_lost(draft: Draft, truncated: BoolArray, known: BoolArray) -> None:
         return
     count = int(lost.sum())
     draft.say(
-        f"After {count:,} of {count_of(int(truncated.sum()), 'cut-off episode')} the next observation is not in the "
-        f"log: {'its last step is' if count == 1 else 'their last steps are'} left out of transitions."
+        f"After {count:,} of {count_of(int(truncated.sum()), 'cut-off episode')} {LOST_NOTE}: "
+        f"{'its last step is' if count == 1 else 'their last steps are'} left out of transitions."
     )
     if count == n and draft.table.may_sort:
         raise InvalidInputError(
@@ -112,7 +116,7 @@ def _gaps(draft: Draft, starts: BoolArray) -> BoolArray:
         draft.say(f"{draft.name('step')} has no usual distance between rows: rows are sorted by it, gaps are not seen.")
         return gap
     if usual != 1:
-        draft.say(f"{draft.name('step')} goes up by {plain(usual)} from row to row: taken for one step.")
+        draft.say(f"{draft.name('step')} goes up by {draft.step_shown(usual)} from row to row: taken for one step.")
     gap[:-1] = inside & (jumps > usual)
     if gap.any():
         rows = np.flatnonzero(gap)
@@ -170,8 +174,8 @@ def _beginnings(draft: Draft, begins: BoolArray, episodes: IntArray) -> None:
     late = np.flatnonzero(begins & (first > least))
     if late.size:
         draft.say(
-            f"{count_of(late.size, 'episode')} begin{'s' * (late.size == 1)} later than with step {plain(least)} "
-            f"(first in {draft.where(episodes[late[:1]])}): the first row is no start."
+            f"{count_of(late.size, 'episode')} begin{'s' * (late.size == 1)} later than with step "
+            f"{draft.step_shown(least)} (first in {draft.where(episodes[late[:1]])}): the first row is no start."
         )
         begins[late] = False
 

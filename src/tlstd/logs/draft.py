@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,7 +10,12 @@ import numpy as np
 
 from tlstd.errors import InvalidInputError
 from tlstd.logs.table import AnyArray, BoolArray, Table
-from tlstd.validation import IntArray
+from tlstd.logs.words import plain
+from tlstd.validation import FloatArray, IntArray
+
+EXACT = 2.0**53
+"""Integers below it are exact as floating-point numbers."""
+WHOLE = re.compile(r"[+-]?[0-9]+")
 
 
 class Draft:
@@ -26,6 +32,8 @@ class Draft:
         self.code: IntArray = self.rows
         """(N,): the episode of each row, a place in ``ids``."""
         self.ids: list[Any] = []
+        self.named = False
+        """Whether the source names the episodes."""
         self.usual, self.least = table.usual, table.least
         self.final_values: AnyArray = np.zeros(0)
         """(E, ...): observations after the last steps, where rows without a reward had them."""
@@ -33,12 +41,27 @@ class Draft:
         self.silent: BoolArray = np.zeros(0, dtype=np.bool_)
         """(N,): last steps that no flag says anything about."""
         self.has_ends = False
+        self.has_episodes = False
+        """Whether names, flags or steps that go back tell episodes apart."""
+        self.times: dict[str, str] = dict(table.times)
+        """Columns that have times: their names, and which kind of times."""
         self.n_dropped = 0
         """Episodes that were left out."""
 
     def name(self, role: str) -> str:
         """What a column is called in the source."""
         return self.table.names.get(role, role)
+
+    def as_numbers(self, value: Any, role: str) -> AnyArray:
+        """A column of numbers; times become seconds."""
+        array, name = as_column(value, self.name(role)), self.name(role)
+        if array.dtype.kind in "mM":
+            self.times[name] = time_kind(array)
+        return as_numbers(array)
+
+    def step_shown(self, value: Any) -> str:
+        """A value of ``step``, or the distance of two, as people see it."""
+        return f"{value / 1e9:g} s" if self.name("step") in self.times else str(plain(value))
 
     def column(self, i: int) -> str:
         """What number i of the observation is called."""
@@ -70,13 +93,16 @@ class Draft:
 
 
 def as_column(value: Any, name: str) -> AnyArray:
-    """The column as an array; lists of equal length become rows."""
+    """The column as an array; lists of equal length become rows, and integers of any size stay exact."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InvalidInputError(f"{name} has masked entries: fill them or leave them out")
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
         raise InvalidInputError(f"{name} cannot be read ({error}): every row needs as many values") from error
+    if array.dtype.kind == "f" and isinstance(value, (list, tuple)) and (np.abs(array) >= EXACT).any():
+        whole = np.array(value, dtype=object)
+        return whole if all(isinstance(each, int) for each in whole.ravel()) else array
     if array.dtype.kind != "O" or array.ndim != 1 or not array.size:
         return array
     first = array[0]
@@ -89,8 +115,62 @@ def as_column(value: Any, name: str) -> AnyArray:
             )
         return np.stack([np.asarray(row) for row in array])
     if all(value is None or isinstance(value, (int, float, np.number, np.bool_)) for value in array):
-        return np.array([np.nan if value is None else value for value in array])
+        numbers = np.array([np.nan if value is None else value for value in array])
+        exact = numbers.dtype.kind != "f" or not (np.abs(numbers) >= EXACT).any()
+        return numbers if exact else array
     return array
+
+
+def as_numbers(array: AnyArray) -> AnyArray:
+    """Times as seconds, and integers that fit no machine type as float64; anything else as it is."""
+    if array.dtype.kind in "mM":
+        return seconds(array)
+    if array.dtype.kind in "OU" and array.size and array.ndim == 1:
+        whole = [isinstance(each, int) or (isinstance(each, str) and WHOLE.fullmatch(each)) for each in array]
+        missing = missing_in(array)
+        if (missing | np.array(whole, dtype=np.bool_)).all() and not missing.all():
+            return np.array([np.nan if gone else float(each) for each, gone in zip(array, missing, strict=True)])
+    return array
+
+
+def time_kind(array: AnyArray) -> str:
+    """What times are called in notes."""
+    return "timestamps, since 1970 UTC" if array.dtype.kind == "M" else "durations"
+
+
+def seconds(array: AnyArray) -> FloatArray:
+    """Durations in seconds, and timestamps in seconds since 1970 (UTC); NaN where there is none.
+
+    >>> seconds(np.array([1500, 2000], dtype="m8[ms]")), seconds(np.array(["1970-01-02"], dtype="M8[D]"))
+    (array([1.5, 2. ]), array([86400.]))
+    """
+    numbers = array.astype(np.int64).astype(np.float64)
+    times, per = _per_second(array)
+    numbers = numbers * times / per
+    numbers[np.isnat(array)] = np.nan
+    return numbers
+
+
+def nanoseconds(array: AnyArray, name: str) -> AnyArray:
+    """Durations and timestamps as int64 nanoseconds, ordered whatever their unit; seconds if some are missing."""
+    if np.isnat(array).any():
+        return seconds(array)
+    times, per = _per_second(array)
+    numbers = array.astype(np.int64)
+    factor = times * 1_000_000_000 // per
+    if numbers.size and max(abs(int(numbers.min())), abs(int(numbers.max()))) * factor >= 2**63:
+        raise InvalidInputError(f"{name} has times more than 292 years from 1970: pass numbers in place of times")
+    return numbers * factor
+
+
+def _per_second(array: AnyArray) -> tuple[int, int]:
+    """A unit of the array in seconds, as a fraction."""
+    unit, count = np.datetime_data(array.dtype)
+    long = {"W": 604_800, "D": 86_400, "h": 3_600, "m": 60, "s": 1}
+    short = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+    if unit not in long and unit not in short:
+        raise InvalidInputError(f"times have the unit {unit!r}: pass them in {', '.join([*long, *short])}")
+    return count * long.get(unit, 1), short.get(unit, 1)
 
 
 def as_rows(array: AnyArray) -> AnyArray:
@@ -103,6 +183,9 @@ def missing_in(array: AnyArray) -> BoolArray:
     if array.dtype.kind == "f":
         missing: BoolArray = np.isnan(array)
         return missing
+    if array.dtype.kind in "mM":
+        gone: BoolArray = np.isnat(array)
+        return gone
     if array.dtype.kind == "O":
         return np.array([value is None or value != value for value in array], dtype=np.bool_)
     return np.zeros(array.shape, dtype=np.bool_)

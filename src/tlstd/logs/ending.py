@@ -7,7 +7,7 @@ import numpy as np
 from tlstd.errors import InvalidInputError
 from tlstd.logs.draft import Draft
 from tlstd.logs.table import FLAGS, BoolArray
-from tlstd.logs.words import count_of
+from tlstd.logs.words import STREAM_NOTE, count_of
 
 
 def find_ends(draft: Draft) -> tuple[BoolArray, BoolArray]:
@@ -63,10 +63,7 @@ def _say_silent(draft: Draft, silent: BoolArray, flagged: bool) -> None:
             "otherwise)."
         )
     elif n_episodes == 1:
-        draft.say(
-            "The log is one stream without an end: the mean over all states and the value of the first state stand "
-            "for the start states."
-        )
+        draft.say(STREAM_NOTE)
     elif flagged:
         draft.say(
             f"{count:,} of {n_episodes:,} episodes {'has' if count == 1 else 'have'} no end flag in "

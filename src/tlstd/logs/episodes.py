@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from tlstd.errors import CapacityError, InvalidInputError
 from tlstd.logs.draft import Draft, missing_in
 from tlstd.logs.table import FLAGS, AnyArray, BoolArray
-from tlstd.logs.words import count_of, joined_note, plain
+from tlstd.logs.words import FILES_NOTE, count_of, joined_note, plain
 from tlstd.validation import IntArray
 
 
@@ -18,10 +22,12 @@ def number_episodes(draft: Draft, ends: BoolArray | None) -> None:
         rows = np.flatnonzero(~np.isfinite(step))
         what = "missing" if np.isnan(step[rows[0]]) else f"{step[rows[0]]:g}"
         raise InvalidInputError(f"{draft.name('step')} is {what} in {draft.where(rows)}: every row needs its time")
-    if "episode" in draft.columns:
+    draft.named = "episode" in draft.columns
+    if draft.named:
         _by_names(draft, draft.columns.pop("episode"), ends)
     else:
         _by_ends(draft, ends)
+    draft.has_episodes = draft.named or (ends is not None and bool(ends.any())) or draft.has_episodes
 
 
 def _by_ends(draft: Draft, ends: BoolArray | None) -> None:
@@ -34,6 +40,7 @@ def _by_ends(draft: Draft, ends: BoolArray | None) -> None:
         back = np.flatnonzero(step[1:] < step[:-1]) + 1
         new = back[~starts[back]]
         starts[back] = True
+        draft.has_episodes = bool(back.size)
         if new.size:
             draft.say(
                 f"There are no episode names: {count_of(new.size, 'episode')} begin{'s' * (new.size == 1)} where "
@@ -41,14 +48,14 @@ def _by_ends(draft: Draft, ends: BoolArray | None) -> None:
             )
     if ends is None and step is None and files is not None:
         starts[1:] |= files[1:] != files[:-1]
-        draft.say("There are no names of episodes, no end flags and no steps: each file is taken for an episode.")
+        draft.say(FILES_NOTE)
     starts[0] = False
     draft.code = np.cumsum(starts)
     draft.ids = list(range(draft.table.first_id, draft.table.first_id + int(draft.code[-1]) + 1))
 
 
 def _by_names(draft: Draft, episode: AnyArray, ends: BoolArray | None) -> None:
-    """By their names; a name may come again in another file, or after an end."""
+    """By their names; a name may be used again in another file, or after an end, with other steps."""
     missing = missing_in(episode)
     if missing.any():
         rows = np.flatnonzero(missing)
@@ -66,24 +73,51 @@ def _by_names(draft: Draft, episode: AnyArray, ends: BoolArray | None) -> None:
     called = episode[stretches].astype(str) if episode.dtype.kind == "O" else episode[stretches]
     names, first, inverse = np.unique(called, return_index=True, return_inverse=True)
     if files is not None:
-        inverse, n_names = inverse.reshape(-1) + names.size * files[stretches], names.size
+        inverse = inverse.reshape(-1) + names.size * files[stretches]
         names, first, inverse = np.unique(inverse, return_index=True, return_inverse=True)
-        if names.size > n_names:
-            draft.say("Names of episodes occur in several files: taken for different episodes.")
     again = np.setdiff1d(np.arange(stretches.size), first)
     if again.size and ends is not None and _after_ends(inverse, again, ends[np.append(stretches[1:], starts.size) - 1]):
-        draft.say(
-            f"{count_of(again.size, 'episode name')} {'is' if again.size == 1 else 'are'} used again after an "
-            f"end (first {plain(episode[stretches[again[0]]])!r} in {draft.where(stretches[again[:1]])}): "
-            "taken for other episodes."
-        )
         draft.code, draft.ids = stretch, [plain(name) for name in episode[stretches]]
-        return
-    rank = np.empty(names.size, dtype=np.int64)
-    order = np.argsort(first, kind="stable")
-    rank[order] = np.arange(names.size)
-    draft.code = rank[inverse.reshape(-1)][stretch]
-    draft.ids = [plain(episode[stretches[i]]) for i in first[order]]
+    else:
+        rank = np.empty(names.size, dtype=np.int64)
+        order = np.argsort(first, kind="stable")
+        rank[order] = np.arange(names.size)
+        draft.code = rank[inverse.reshape(-1)][stretch]
+        draft.ids = [plain(episode[stretches[i]]) for i in first[order]]
+    reused = _reused(draft)
+    if reused and step is not None:
+        _unite(draft, step, reused)
+        reused = _reused(draft)
+    if reused:
+        count, row = len(draft.ids) - len(set(draft.ids)), np.flatnonzero(draft.code == min(reused))[:1]
+        where = "in another file" if files is not None else "after an end"
+        draft.say(
+            f"{count_of(count, 'episode name')} {'is' if count == 1 else 'are'} used again {where} (first "
+            f"{draft.ids[min(reused)]!r} in {draft.where(row)}): taken for other episodes."
+        )
+
+
+def _reused(draft: Draft) -> dict[int, int]:
+    """Episodes that have the name of an earlier one: their numbers, with that of the first of the name."""
+    first: dict[Any, int] = {}
+    return {c: first[name] for c, name in enumerate(draft.ids) if first.setdefault(name, c) != c}
+
+
+def _unite(draft: Draft, step: AnyArray, reused: dict[int, int]) -> None:
+    """Make one episode of those that have one name and a step in common: their rows repeat or contradict each other."""
+    group = np.arange(len(draft.ids))
+    group[list(reused)] = list(reused.values())
+    shared = np.isin(group, list(reused.values()))
+    rows = np.flatnonzero(shared[draft.code])
+    rows = rows[np.lexsort((step[rows], group[draft.code[rows]]))]
+    code = draft.code[rows]
+    same = (group[code[1:]] == group[code[:-1]]) & (step[rows[1:]] == step[rows[:-1]])
+    links = sp.coo_array((np.ones(same.sum()), (code[:-1][same], code[1:][same])), shape=(group.size, group.size))
+    _, label = connected_components(links, directed=False)
+    first: IntArray = np.unique(label, return_index=True)[1]
+    kept, number = np.unique(first[label], return_inverse=True)
+    draft.code = number[draft.code]
+    draft.ids = [draft.ids[c] for c in kept.tolist()]
 
 
 def _after_ends(names: IntArray, again: IntArray, ended: BoolArray) -> bool:
@@ -124,25 +158,29 @@ def put_in_order(draft: Draft) -> None:
 
 
 def leave_out_repeated(draft: Draft) -> None:
-    """Leave out rows that say the same again; two that differ cannot both be right."""
+    """Leave out rows that repeat the step of an episode, where episodes have names; two that differ are refused."""
     step, code = draft.columns.get("step"), draft.code
-    if step is None:
+    if step is None or not draft.named:
         return
-    same = (code[1:] == code[:-1]) & (step[1:] == step[:-1])
-    if not same.any():
+    if ((code[1:] > code[:-1]) | ((code[1:] == code[:-1]) & (step[1:] > step[:-1]))).all():
         return
-    later = np.flatnonzero(same) + 1
+    order = np.lexsort((step, code))
+    same = np.flatnonzero((code[order[1:]] == code[order[:-1]]) & (step[order[1:]] == step[order[:-1]]))
+    earlier, later = order[same], order[same + 1]
+    if not later.size:
+        return
     for role, column in draft.columns.items():
-        a, b = column[later - 1], column[later]
-        equal = (a == b) | ((a != a) & (b != b))
-        equal = equal.reshape(later.size, -1).all(axis=1)
+        a, b = column[earlier], column[later]
+        equal = ((a == b) | ((a != a) & (b != b))).reshape(later.size, -1).all(axis=1)
         if not equal.all():
-            i = int(later[np.flatnonzero(~equal)[0]])
+            i = int(np.flatnonzero(~equal)[0])
             raise InvalidInputError(
-                f"episode {draft.ids[code[i]]!r} has step {plain(step[i])} twice with different "
-                f"{draft.name(role)}, in {draft.where([i - 1])} and {draft.where([i])}: leave one out, or give "
-                "different episodes different names"
+                f"episode {draft.ids[code[later[i]]]!r} has step {draft.step_shown(step[later[i]])} twice with "
+                f"different {draft.name(role)}, in {draft.where([earlier[i]])} and {draft.where([later[i]])}: leave "
+                "one out, or, if names of episodes are used anew, leave the names out (columns={'episode': None}, "
+                "--map episode=)"
             )
+    later = np.sort(later)
     draft.say(f"{count_of(later.size, 'row')} repeated (first {draft.where(later[:1])}): left out.")
     kept = np.ones(code.size, dtype=np.bool_)
     kept[later] = False

@@ -61,6 +61,7 @@ def concatenate(logs: Sequence[Log]) -> Log:
         probabilities=None if first.probabilities is None else _joined([log.probabilities for log in logs]),
         begins=np.concatenate([log.begins[start:] for log, start in zip(logs, starts, strict=True)]),
         has_ends=any(log.has_ends for log in logs),
+        has_episodes=any(log.has_episodes for log in logs),
         n_observations=None if first.n_observations is None else max(log.n_observations or 0 for log in logs),
         columns=first.columns,
         notes=tuple(dict.fromkeys(note for log in logs for note in log.notes)),

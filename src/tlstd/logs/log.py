@@ -19,6 +19,7 @@ from tlstd.logs.checking import check
 from tlstd.logs.columns import Names
 from tlstd.logs.reading import Source
 from tlstd.logs.table import MEMORY, Checked, Table
+from tlstd.logs.words import FILES_NOTE, LOST_NOTE, STREAM_NOTE
 from tlstd.types import FloatArray, IntArray, Transitions
 from tlstd.validation import as_floats, as_unit
 
@@ -74,6 +75,8 @@ class Log:
     """(E,): whether the first row is where an episode began, and not what followed a gap or a missing beginning."""
     has_ends: bool
     """Whether any episode ends before the data do; otherwise the log is one stream without end."""
+    has_episodes: bool = True
+    """Whether names, flags or steps that go back tell episodes apart; otherwise each file is one, or all are one."""
     n_observations: int | None = None
     """Number of discrete observations; None if they are numbers."""
     columns: tuple[str, ...] = ()
@@ -300,6 +303,27 @@ class Log:
     def states(self) -> FloatArray:
         """(N, D) numbers, as feature maps take them: discrete observations are one column."""
         return _as_states(self.observations)
+
+    def as_decisions(self) -> Log:
+        """The same rows, each an episode of one step: what they are where nothing later counts (a discount of 0)."""
+        n = len(self)
+        said = f"There are no episodes and the discount is 0: each of the {n:,} rows is an episode of one step."
+        notes = [note for note in self.notes if note not in (STREAM_NOTE, FILES_NOTE) and LOST_NOTE not in note]
+        return replace(
+            self,
+            terminated=np.ones(n, dtype=np.bool_),
+            truncated=np.zeros(n, dtype=np.bool_),
+            final=np.zeros((n, *self.observations.shape[1:]), dtype=self.observations.dtype),
+            has_final=np.zeros(n, dtype=np.bool_),
+            episodes=np.arange(n + 1),
+            ids=list(range(n)),
+            begins=np.ones(n, dtype=np.bool_),
+            has_ends=True,
+            has_episodes=True,
+            continues=False,
+            goes_on=False,
+            notes=(*notes, said),
+        )
 
     def __getitem__(self, key: slice) -> Log:
         if not isinstance(key, slice) or key.step not in (None, 1):

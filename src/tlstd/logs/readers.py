@@ -6,18 +6,18 @@ Arrays, pandas frames and ``.npz`` files need no extra; polars reads the others.
 from __future__ import annotations
 
 import glob
+import math
 import os
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.errors import CapacityError, InvalidInputError, InvalidParameterError
 from tlstd.extras import needs
 from tlstd.logs import addresses
 from tlstd.logs.addresses import Storage
@@ -38,6 +38,8 @@ FORMATS = {
     ".npz": "npz",
 }
 """What is read, by the ends of files' names."""
+TYPED_ROWS = 10_000
+"""Rows of a CSV file that tell the types of its columns."""
 
 Columns = dict[str, Any]
 """Arrays by column, all of one length."""
@@ -91,29 +93,41 @@ class Places:
         return "; ".join(parts) + (f", … ({len(rows):,} in all)" if len(rows) > 5 else "")
 
 
-def open_parts(source: Any, storage: Storage | None = None) -> tuple[list[Part], str]:
-    """The parts of anything that holds a table, and what to call it; nothing but names of columns is read."""
+class Parts(NamedTuple):
+    """The parts of a source, what to call it, and what there is to note about it."""
+
+    parts: list[Part]
+    name: str
+    notes: tuple[str, ...] = ()
+
+
+def open_parts(source: Any, storage: Storage | None = None) -> Parts:
+    """The parts of anything that holds a table; nothing but names of columns is read."""
     kind = type(source).__module__.partition(".")[0]
     if isinstance(source, Mapping):
-        return [_of_mapping(source, "")], "arrays"
+        return Parts([_of_mapping(source, "")], "arrays")
     if kind == "pandas":
-        return [_of_pandas(source)], "a pandas frame"
+        return Parts([_of_pandas(source)], "a pandas frame")
     if kind == "polars":
-        return [_of_polars(source.lazy(), "")], "a polars frame"
+        return Parts([_of_polars(source.lazy(), "")], "a polars frame")
     if kind == "pyarrow":
         with needs("polars"):
             import polars as pl
         frame: Any = pl.from_arrow(source)
-        return [_of_polars(frame.lazy(), "")], "an Arrow table"
-    names = file_names(source, storage)
-    return [_of_file(name, storage) for name in names], names[0] if len(names) == 1 else f"{len(names):,} files"
+        return Parts([_of_polars(frame.lazy(), "")], "an Arrow table")
+    names, notes = named_files(source, storage)
+    called = addresses.shown(names[0]) if len(names) == 1 else f"{len(names):,} files"
+    return Parts([_of_file(name, storage) for name in names], called, notes)
 
 
 # --- files ----------------------------------------------------------------------------------------------------------
 
 
-def file_names(source: Any, storage: Storage | None = None) -> list[str]:
-    """Files by their names, folders, patterns and addresses, in natural order: 2 before 10."""
+def named_files(source: Any, storage: Storage | None = None) -> tuple[list[str], tuple[str, ...]]:
+    """Files by their names, folders, patterns and addresses, in natural order (2 before 10), and notes about them.
+
+    Each file is there once, whatever other paths, links and patterns lead to it.
+    """
     if isinstance(source, (str, Path)):
         source = [source]
     if not isinstance(source, Sequence) or not all(isinstance(item, (str, Path)) for item in source):
@@ -125,26 +139,54 @@ def file_names(source: Any, storage: Storage | None = None) -> list[str]:
         raise InvalidInputError("there are no files to read: the list is empty")
     found: list[str] = []
     for item in source:
+        addresses.refuse_http(item)
         found += sorted(
             addresses.listed(item, storage) if addresses.is_address(item) else _matching(item), key=_natural
         )
-    twice = next((name for name, count in Counter(found).items() if count > 1), None)
-    if twice is not None:
-        raise InvalidInputError(f"{twice} is named twice: its steps would count twice")
     for name in found:
         if _format(name) is None:
             remedy = "minari.load_dataset and Log.from_minari, or h5py and a dict of arrays"
             suffix = Path(name).suffix
             raise InvalidInputError(
-                f"{name} ends with {suffix or 'nothing'}: {', '.join(FORMATS)} are read"
+                f"{addresses.shown(name)} ends with {suffix or 'nothing'}: {', '.join(FORMATS)} are read"
                 + (f"; for HDF5 use {remedy}" if suffix in (".hdf5", ".h5") else "")
             )
-    return found
+    return _once(found)
+
+
+def file_names(source: Any, storage: Storage | None = None) -> list[str]:
+    """The files of :func:`named_files`."""
+    return named_files(source, storage)[0]
+
+
+def _once(found: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The names without those of files that an earlier name stands for, and a note about these."""
+    first: dict[Any, str] = {}
+    again: list[tuple[str, str]] = []
+    for name in found:
+        key: Any = name
+        if not addresses.is_address(name):
+            with suppress(OSError):
+                status = os.stat(name)
+                key = status.st_dev, status.st_ino
+        if key in first:
+            again.append((name, first[key]))
+        else:
+            first[key] = name
+    if not again:
+        return list(first.values()), ()
+    name, other = map(addresses.shown, again[0])
+    which = f"{name} is named twice" if name == other else f"{name} is the same file as {other}"
+    more = f" So are {len(again) - 1:,} more." if len(again) > 1 else ""
+    return list(first.values()), (f"{which}: it is read once.{more}",)
 
 
 def _matching(item: str | Path) -> list[str]:
     """The files of this machine that a name, a folder or a pattern stands for."""
-    path = Path(item).expanduser()
+    try:
+        path = Path(item).expanduser()
+    except RuntimeError as error:
+        raise InvalidInputError(f"{str(item)!r} names no home folder of this machine: write the whole path") from error
     if path.is_dir():
         inside = [str(file) for file in path.rglob("*") if _format(str(file)) and file.is_file()]
         if not inside:
@@ -164,19 +206,18 @@ def _format(name: str) -> str | None:
 
 
 def _natural(name: str) -> list[Any]:
-    return [(0, int(word), "") if word.isdigit() else (1, 0, word) for word in re.split(r"(\d+)", name) if word]
+    return [(0, int(word), "") if word.isdecimal() else (1, 0, word) for word in re.split(r"(\d+)", name) if word]
 
 
 def _of_file(path: str, storage: Storage | None) -> Part:
-    kind, away = _format(path), addresses.is_address(path)
+    kind, away, name = _format(path), addresses.is_address(path), addresses.shown(path)
     if not away and os.path.exists(path) and not os.path.isfile(path):
         raise InvalidInputError(f"{path} is a pipe or a device: copy what it gives into a file")
     if kind == "npz":
+        if away:
+            raise InvalidInputError(f"{name} is an address: {', '.join(addresses.KINDS)} are read there")
         with _readable(path):
-            if away:
-                raise InvalidInputError(f"{path} is an address: {', '.join(addresses.KINDS)} are read there")
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-                return _of_mapping({name: archive[name] for name in archive.files}, path)
+            return _of_mapping(_npz_arrays(path), path)
     with needs("polars"):
         import polars as pl
     options: dict[str, Any] = {"glob": False, "storage_options": dict(storage or {}) if away else None}
@@ -184,17 +225,47 @@ def _of_file(path: str, storage: Storage | None) -> Part:
         if not away and Path(path).stat().st_size == 0:
             raise InvalidInputError(f"{path} is empty: there is nothing to read")
         if kind == "csv":
-            separator = "\t" if ".tsv" in Path(path).suffixes else ","
-            frame = pl.scan_csv(path, separator=separator, infer_schema_length=10_000, **options)
-            names = frame.collect_schema().names()
-            if len(names) == 1 and ";" in names[0]:
-                frame = pl.scan_csv(path, separator=";", infer_schema_length=10_000, **options)
-            _check_header(frame.collect_schema().names(), path)
-        elif kind == "parquet":
-            frame = pl.scan_parquet(path, hive_partitioning=False, **options)
-        else:
-            frame = pl.scan_ipc(path, hive_partitioning=False, **options)
-        return _of_polars(frame, path, storage)
+            return _of_csv(path, options, storage)
+        scan = pl.scan_parquet if kind == "parquet" else pl.scan_ipc
+        return _of_polars(scan(path, hive_partitioning=False, **options), path, storage)
+
+
+def _of_csv(path: str, options: dict[str, Any], storage: Storage | None) -> Part:
+    """A CSV file. Its first rows tell the types; where later rows refute them, all rows are looked at."""
+    import polars as pl
+
+    separator = "\t" if ".tsv" in Path(path).suffixes else ","
+
+    def scan(rows: int | None) -> pl.LazyFrame:
+        frame = pl.scan_csv(path, separator=separator, infer_schema_length=rows, **options)
+        huge = {name: pl.String for name, dtype in frame.collect_schema().items() if dtype == pl.Int128}
+        if huge:  # as text: ids of any length stay what they are
+            frame = pl.scan_csv(path, separator=separator, infer_schema_length=rows, schema_overrides=huge, **options)
+        return frame
+
+    frame = scan(TYPED_ROWS)
+    names = frame.collect_schema().names()
+    if len(names) == 1 and ";" in names[0]:
+        separator = ";"
+        frame = scan(TYPED_ROWS)
+    _check_header(frame.collect_schema().names(), path)
+    return _of_polars(frame, path, storage, lambda: scan(None))
+
+
+def _npz_arrays(path: str) -> Columns:
+    """The arrays of an npz file; none is made that is larger than what the file holds."""
+    with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        for entry in archive.zip.infolist():
+            with archive.zip.open(entry) as member:
+                version = np.lib.format.read_magic(member)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, dtype = read(member)
+                if math.prod(shape) * dtype.itemsize > entry.file_size:
+                    raise InvalidInputError(
+                        f"{path} declares {math.prod(shape):,} numbers in {entry.filename} and holds "
+                        f"{entry.file_size:,} bytes of them: is it whole?"
+                    )
+        return {name: archive[name] for name in archive.files}
 
 
 def _check_header(names: Sequence[str], path: str) -> None:
@@ -212,13 +283,15 @@ def _readable(path: str, storage: Storage | None = None) -> Iterator[None]:
     """What cannot be read is said with the name of the file, and without secrets."""
     try:
         yield
-    except (InvalidInputError, ImportError, MemoryError):
+    except (InvalidInputError, ImportError):
         raise
     except BaseException as error:  # what NumPy and polars raise at damaged files; a panic is no Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         if addresses.is_address(path):
             raise addresses.unreadable(path, error, storage) from None
+        if isinstance(error, MemoryError):
+            raise CapacityError(f"{path or 'the frame'} does not fit into memory: read it in chunks") from error
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
         raise InvalidInputError(
             f"{path or 'the frame'} cannot be read ({reason}): is it whole, and what its name says?"
@@ -246,28 +319,56 @@ def _of_pandas(frame: Any) -> Part:
 def _of_series(series: Any) -> Any:
     """A pandas column: numbers with missing ones as NaN, anything else as objects."""
     missing = series.isna()
-    if getattr(series.dtype, "kind", "O") in "biuf":
+    kind = getattr(series.dtype, "kind", "O")
+    if kind in "mM":
+        return series.to_numpy(dtype=f"{kind}8[ns]")
+    if kind in "biuf":
         return series.to_numpy(dtype=np.float64, na_value=np.nan) if missing.any() else series.to_numpy()
     objects = np.empty(len(series), dtype=object)
     objects[:] = [None if gone is True else value for value, gone in zip(series, missing.tolist(), strict=True)]
     return objects
 
 
-def _of_polars(frame: pl.LazyFrame, name: str, storage: Storage | None = None) -> Part:
-    with _readable(name, storage):
+def _of_polars(
+    frame: pl.LazyFrame,
+    path: str,
+    storage: Storage | None = None,
+    retyped: Callable[[], pl.LazyFrame] | None = None,
+) -> Part:
+    """A lazy frame; ``retyped`` has the same rows with types that fit all of them, for a frame whose may not."""
+    name = addresses.shown(path)
+    with _readable(path, storage):
         columns = frame.collect_schema().names()
 
     def read(names: Sequence[str]) -> Columns:
-        with _readable(name, storage):
-            return _arrays(frame.select(names).collect(), name, 0)
+        import polars as pl
+
+        with _readable(path, storage):
+            try:
+                table = frame.select(names).collect()
+            except pl.exceptions.ComputeError:
+                if retyped is None:
+                    raise
+                table = retyped().select(names).collect()
+            return _arrays(table, name, 0)
 
     def chunks(names: Sequence[str], rows: int) -> Iterator[Columns]:
-        with _readable(name, storage):
-            batches = frame.select(names).collect_batches(chunk_size=rows, maintain_order=True)
-        start = 0
+        import polars as pl
+
+        source, start, again = frame, 0, retyped
+        batches: Any = None
         while True:
-            with _readable(name, storage):
-                batch = next(batches, None)
+            with _readable(path, storage):
+                try:
+                    if batches is None:
+                        chosen = source.select(names).slice(start)
+                        batches = chosen.collect_batches(chunk_size=rows, maintain_order=True)
+                    batch = next(batches, None)
+                except pl.exceptions.ComputeError:
+                    if again is None:
+                        raise
+                    source, again, batches = again(), None, None
+                    continue
                 if batch is None:
                     return
                 arrays = _arrays(batch, name, start)
@@ -297,6 +398,8 @@ def _of_column(column: pl.Series, name: str, start: int) -> Any:
                 f"{column.name} has {lengths[0]:.0f} values at first and {given} in {where} {start + row}: every row "
                 "needs as many"
             )
+        if len(lengths) and not lengths[0]:
+            raise InvalidInputError(f"{column.name} has empty lists in {name or 'the frame'}: pass at least one number")
         inner = _of_column(column.explode(empty_as_null=False), name, start) if len(column) else np.zeros(0)
         return inner.reshape(len(column), -1, *inner.shape[1:])
     if isinstance(dtype, (pl.Struct, pl.Binary, pl.Object)):
@@ -304,9 +407,11 @@ def _of_column(column: pl.Series, name: str, start: int) -> Any:
             f"{column.name} has values of type {dtype} in {name or 'the frame'}: images and structures are not read; "
             "encode them as numbers first"
         )
-    if dtype.is_temporal():
-        column = column.to_physical()
-    elif isinstance(dtype, (pl.Categorical, pl.Enum)):
+    if dtype == pl.Time:
+        column = column.cast(pl.Duration("ns"))
+    elif dtype.is_decimal():
+        column = column.cast(pl.Float64)
+    elif isinstance(dtype, (pl.Categorical, pl.Enum)) or dtype in (pl.Int128, pl.UInt128):
         column = column.cast(pl.String)
     array = column.to_numpy()
     return array if array.flags.writeable or array.dtype.kind != "b" else array.copy()

@@ -9,8 +9,9 @@ import numpy as np
 
 from tlstd.errors import InvalidInputError
 from tlstd.logs.columns import Names, find
+from tlstd.logs.draft import EXACT, as_numbers, time_kind
 from tlstd.logs.readers import Columns, Part, Places, open_parts
-from tlstd.logs.table import Table
+from tlstd.logs.table import AnyArray, Table
 
 ROWS = 500_000
 """Rows that are read at once."""
@@ -35,8 +36,9 @@ class Source:
         preset: str | None,
         storage: Mapping[str, str] | None = None,
     ) -> None:
-        self.parts, self.name = open_parts(source, storage)
-        self.mapped = find(self.parts[0].columns, columns, preset, self._called(self.parts[0]))
+        self.parts, self.name, notes = open_parts(source, storage)
+        mapped = find(self.parts[0].columns, columns, preset, self._called(self.parts[0]))
+        self.mapped = mapped._replace(notes=mapped.notes + notes)
         needed = set(self.names)
         for part in self.parts[1:]:
             absent = sorted(needed - set(part.columns))
@@ -81,9 +83,10 @@ class Source:
     def made(self, read: Sequence[Columns], places: Places, first_row: int = 0, **options: Any) -> Table:
         """A table of chunks that follow one another, the first of which begins at ``first_row`` of all rows."""
         roles: dict[str, Any] = {}
+        times: dict[str, str] = {}
         for role, group in self.mapped.columns.items():
-            parts = [_together([chunk[name] for name in group], group, role) for chunk in read]
-            roles[role] = parts[0] if len(parts) == 1 else _joined(parts, group)
+            parts = [_together([chunk[name] for name in group], group, role, times) for chunk in read]
+            roles[role] = parts[0] if len(parts) == 1 else joined(parts, _named(group), role)
         if "log_probability" in roles:
             logarithms = np.asarray(roles.pop("log_probability"), dtype=np.float64)
             with np.errstate(over="ignore"):
@@ -99,6 +102,7 @@ class Source:
             names={role: _named(names) for role, names in self.mapped.columns.items()},
             where=lambda rows: places([first_row + row for row in rows]),
             files=files,
+            times=times,
             **options,
         )
 
@@ -111,11 +115,13 @@ def _height(columns: Columns) -> int:
     return len(next(iter(columns.values())))
 
 
-def _together(arrays: Sequence[Any], names: Sequence[str], role: str) -> Any:
-    """Columns of numbers side by side."""
+def _together(arrays: Sequence[Any], names: Sequence[str], role: str, times: dict[str, str]) -> Any:
+    """Columns of numbers side by side; ``times`` learns which of them had times, which are seconds then."""
     if len(arrays) == 1:
         return arrays[0]
     columns = [np.asarray(array) for array in arrays]
+    times |= {name: time_kind(each) for name, each in zip(names, columns, strict=True) if each.dtype.kind in "mM"}
+    columns = [as_numbers(column) for column in columns]
     for name, column in zip(names, columns, strict=True):
         if column.ndim != 1 or column.dtype.kind not in "fiub":
             first = column.ravel()[0] if column.size else None
@@ -123,12 +129,28 @@ def _together(arrays: Sequence[Any], names: Sequence[str], role: str) -> Any:
     return np.stack([column.astype(np.float64, copy=False) for column in columns], axis=1)
 
 
-def _joined(parts: Sequence[Any], names: Sequence[str]) -> Any:
+def joined(parts: Sequence[Any], name: str, role: str) -> Any:
+    """A column of which parts are in different files or pieces; names and steps that are integers stay exact."""
     arrays = [np.asarray(part) for part in parts]
     shapes = {array.shape[1:] for array in arrays}
     if len(shapes) > 1:
         raise InvalidInputError(
-            f"{_named(names)} has rows of shapes {' and '.join(map(str, sorted(shapes)))} in different files: all need "
-            "the same"
+            f"{name} has rows of shapes {' and '.join(map(str, sorted(shapes)))} in different files: all need the same"
         )
+    arrays = [array for array in arrays if len(array)] or arrays[:1]
+    kinds = {array.dtype.kind for array in arrays}
+    if kinds & set("mM") and len(kinds) > 1:
+        types = " and ".join(sorted({str(array.dtype) for array in arrays}))
+        raise InvalidInputError(f"{name} has values of types {types} in different files: all need the same kind")
+    if role in ("episode", "step") and kinds <= set("iuf") and np.result_type(*arrays).kind == "f":
+        arrays = [_exact(array) for array in arrays]
     return np.concatenate(arrays)
+
+
+def _exact(array: AnyArray) -> AnyArray:
+    """Numbers as int64, or as Python's integers, where they are whole and known exactly."""
+    if array.dtype.kind == "f":
+        whole = bool((array == np.floor(array)).all() and (np.abs(array) < EXACT).all())
+        return array.astype(np.int64) if whole else array
+    large = array.dtype.kind == "u" and array.max() >= 2**63
+    return array.astype(object if large else np.int64)

@@ -65,6 +65,8 @@ class Table:
     more: bool = False
     """Whether more rows follow: nothing is said about how the last episode ends."""
     may_sort: bool = True
+    times: dict[str, str] = field(default_factory=dict)
+    """Columns of the source that had times and are in seconds now, and which kind of times."""
     notes: tuple[str, ...] = ()
     """What was said before."""
 
@@ -86,6 +88,7 @@ class Checked:
     policy: FloatArray | None
     begins: BoolArray
     has_ends: bool
+    has_episodes: bool
     n_observations: int | None
     columns: tuple[str, ...]
     notes: tuple[str, ...]
@@ -94,8 +97,14 @@ class Checked:
     goes_on: bool
     rows: IntArray
     """(N,): the row of the source that each is."""
+    steps: AnyArray | None
+    """(N,): the column of steps; times are nanoseconds."""
+    named: bool
+    """Whether the source names the episodes."""
     flagged: BoolArray
     """(E,): whether a flag says that the episode ends there."""
     action_names: tuple[str, ...] | None
+    times: tuple[str, ...]
+    """Columns that have times."""
     usual: Any
     least: Any

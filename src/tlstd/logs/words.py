@@ -8,6 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+FILES_NOTE = "There are no names of episodes, no end flags and no steps: each file is taken for an episode."
+STREAM_NOTE = (
+    "The log is one stream without an end: the mean over all states and the value of the first state stand for the "
+    "start states."
+)
+LOST_NOTE = "the next observation is not in the log"
+"""Part of the note about last steps that are left out."""
+
 
 def name_rows(rows: Sequence[int]) -> str:
     """Some rows in words.

@@ -310,8 +310,8 @@ def influence(evaluation: Evaluation, numbers: Numbering) -> Section | None:
     if check is None or not check.data.get("episodes"):
         return None
     listed = check.data["episodes"]
-    word, name = ("steps", "block") if check.data.get("blocks") else ("episode", "episode")
-    entries = [(f"{word} {one['episode']}", one["share"], f"{one['share']:.1%}") for one in listed]
+    word, name = ("", "block") if check.data.get("blocks") else ("episode ", "episode")
+    entries = [(f"{word}{one['episode']}", one["share"], f"{one['share']:.1%}") for one in listed]
     chart = charts.shares(entries, f"The most influential {name}s", "share of the variance of the answer")
     see = f"If one bar is long, one {name} decides. The numbers are the log's names of the episodes."
     rows = [[one["episode"], number(one["moves_the_value_by"], 3), f"{one['share']:.1%}"] for one in listed]

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaincc
 
-from tlstd.evaluation.asked_of_log import learned_rows
 from tlstd.evaluation.trust.ends import ENOUGH, FEW, counted, pieces
 from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, PRACTICAL, SMALL, TRIFLE, Evidence, clustered
 from tlstd.evaluation.trust.verdict import Check, graded, percent, short
@@ -73,7 +72,7 @@ def influence(evidence: Evidence) -> Check:
     found = evidence.influence
     whole = not found.groups.n_blocks  # blocks of a stream are no repetitions: states of one may occur in no other
     names, moves = found.names or tuple(range(found.groups.n_groups)), found.contributions
-    names, answer, what = names if whole else _blocks(evidence), found.value, "the answer"
+    answer, what = found.value, "the answer"
     by_returns = _returns_of_starts(evidence) if whole else None
     if by_returns is not None and _largest_share(by_returns.moves) > _largest_share(moves):
         names, moves = tuple(evidence.log.ids), by_returns.moves
@@ -89,8 +88,9 @@ def influence(evidence: Evidence) -> Check:
         for g in order
     ]
     data: dict[str, Any] = {"episodes": listed, "blocks": not whole, "standard_error": found.standard_error}
-    word = "episode" if whole else "block of steps"
-    sentence = f"The most influential {word} {names[order[0]]} has {percent(share)} of the answer's variance"
+    word = "episode" if whole else "block"
+    first = f"episode {names[order[0]]}" if whole else f"block ({names[order[0]]})"
+    sentence = f"The most influential {first} has {percent(share)} of the answer's variance"
     if state != "green":
         data |= {"with": answer, "without": answer - float(moves[order[0]])}
         sentence += f"; without it {what} is {data['without']:.4g} and not {data['with']:.4g}"
@@ -126,17 +126,6 @@ def _chance(share: float, n: int) -> float:
     [0.811, 0.006]
     """
     return min(1.0, n * float(betaincc(0.5, (n - 1) / 2.0, min(share, 1.0)))) if n > 1 else 1.0
-
-
-def _blocks(evidence: Evidence) -> tuple[str, ...]:
-    """Blocks of long episodes by their places: the name of the episode, and steps counted from its first."""
-    log, rows = evidence.log, learned_rows(evidence.sample)
-    first = np.flatnonzero(evidence.influence.groups.cut)
-    last = rows[np.append(first[1:], rows.size) - 1]
-    episode = np.searchsorted(log.episodes, rows[first], side="right") - 1
-    begins = log.episodes[episode]
-    spans = zip(episode.tolist(), (rows[first] - begins).tolist(), (last - begins).tolist(), strict=True)
-    return tuple(f"{a:,} to {b:,} of episode {log.ids[e]}" for e, a, b in spans)
 
 
 class _Moves(NamedTuple):
