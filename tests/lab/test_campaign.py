@@ -18,7 +18,7 @@ from tlstd_lab.campaign import engine, registry, summary
 from tlstd_lab.campaign.engine import Campaign
 from tlstd_lab.campaign.row import Row
 from tlstd_lab.campaign.rows import files as file_rows
-from tlstd_lab.campaign.rows import kills, logs, orthogonality, page, terminal, workers, writes
+from tlstd_lab.campaign.rows import kills, log_files, logs, orthogonality, page, terminal, workers, writes
 from tlstd_lab.campaign.store import Folder
 from tlstd_lab.executors import InProcess, Outcome
 from typer.testing import CliRunner
@@ -181,6 +181,16 @@ def test_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = logs.ROW.task("whole", 0, tmp_path)
     found = (children.attempt(task, number).words for number in range(60))  # until there is one
     assert any("the answer is different, where it may be" in words for words in found)
+
+
+@pytest.mark.parametrize("subject", log_files.SUBJECTS)
+def test_files_of_logs(subject: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for row in (log_files.NAMES, log_files.UNITS_ROW):
+        outcomes = tried_here(row, subject, tmp_path, list(range(12)))
+        assert [outcome.words for outcome in outcomes if outcome.failed] == []
+    monkeypatch.setattr(log_files, "_found", lambda source, subject: (np.zeros(0), len(source)))  # counts names
+    outcomes = tried_here(log_files.NAMES, subject, tmp_path, list(range(3)))
+    assert all("steps where there are" in outcome.words for outcome in outcomes)
 
 
 @pytest.mark.parametrize("subject", ["inspect", "predict", "options"])

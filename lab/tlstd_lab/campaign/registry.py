@@ -24,6 +24,8 @@ PLACES: dict[str, str] = {
     "writes": "writes:CALLS",
     "full-disk": "writes:FULL_DISK",
     "logs": "logs:ROW",
+    "file-names": "log_files:NAMES",
+    "units": "log_files:UNITS_ROW",
     "terminal": "terminal:ROW",
     "page": "page:ROW",
 }
