@@ -17,6 +17,7 @@ from tlstd.estimators.composite import fresh_part, made_from
 from tlstd.estimators.guarded import alone
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.linalg.batch import Batch
+from tlstd.linalg.units import safe_unit
 from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray, Matrix, SparseVector, Vector
 
 _CHANGING = ("_active", "_handed_over", "_second", "_looks", "_ids", "_values")
@@ -211,10 +212,11 @@ class Handover(LinearEstimator):
 
     def _change(self, ids: IntArray, values: FloatArray) -> float:
         """How far the weights are from those of the last look, relative to their length."""
+        unit = safe_unit(values)
         difference = values.copy()
         difference[np.searchsorted(ids, self._ids)] -= self._values  # features that were seen stay
-        length = float(np.linalg.norm(values))
-        return float(np.linalg.norm(difference)) / length if length > 0.0 else np.inf  # nothing is learned yet
+        length = float(np.linalg.norm(values / unit))
+        return float(np.linalg.norm(difference / unit)) / length if length > 0.0 else np.inf  # nothing is learned yet
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
