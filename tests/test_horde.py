@@ -206,6 +206,39 @@ def test_saved_and_resumed_to_the_bit(name: str, tmp_path: Path) -> None:
         Horde.load(tmp_path / "horde", questions=QUESTIONS[::-1])
 
 
+@pytest.mark.parametrize("name", ["TD", "TLSTD", "KrylovLSTD"])
+def test_a_gap_ends_the_trace_as_a_truncated_step_does(name: str, tmp_path: Path) -> None:
+    """In a running horde, in a loaded one, and in one that is saved after the gap."""
+    steps = walk(50, ends=False)
+    horde, cut, across = (Horde(FEATURES, QUESTIONS, MODELS[name]()) for _ in range(3))
+    horde.gap()  # of a fresh one: changes nothing
+    horde.update_many(steps[:23])
+    across.update_many(steps)
+    horde.save(tmp_path / "before")
+    loaded = Horde.load(tmp_path / "before", questions=QUESTIONS)
+    horde.gap()
+    horde.save(tmp_path / "after")
+    loaded.gap()
+    saved_after = Horde.load(tmp_path / "after", questions=QUESTIONS)
+    steps.truncated[22] = True
+    cut.update_many(steps)
+    for found in (horde, loaded, saved_after):
+        assert found.n_updates == 23
+        found.update_many(steps[23:])
+        assert_array_equal(found.weights, cut.weights)
+    assert np.abs(across.weights - cut.weights).max() > 0.0
+
+
+def test_a_gap_before_single_steps() -> None:
+    horde, cut = (Horde(FEATURES, [Question(1.0, 0.9)], MODELS["TD"]()) for _ in range(2))
+    for model, truncated in ((horde, False), (cut, True)):
+        model.update([0.1, 0.2], [0.3, 0.4], truncated=truncated)
+    horde.gap()
+    for model in (horde, cut):
+        model.update([0.3, 0.4], [0.8, 0.9])
+    assert_array_equal(horde.weights, cut.weights)
+
+
 class OwnMap:
     """A feature map of somebody's own."""
 

@@ -35,6 +35,22 @@ def test_names_are_those_of_the_stub(package: str) -> None:
         assert getattr(getattr(module, name), "__module__", home) == home
 
 
+def test_completion_shows_no_helpers() -> None:
+    """Public names, and packages that list public names, whatever else was imported on the way."""
+    code = """
+import tlstd, tlstd.evaluation, tlstd.features, tlstd.linalg.svd
+tlstd.evaluate, tlstd.load, tlstd.TLSTD, tlstd.merge, tlstd.warm_up
+for package in (tlstd, tlstd.estimators, tlstd.features):
+    print(*[name for name in dir(package) if not name.startswith("__") and name not in package.__all__])
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    shown, *others = result.stdout.splitlines()
+    helpers = {"lazy", "public", "container", "parameters", "kernels", "linalg", "validation", "state", "merging"}
+    assert "evaluation" in shown.split(), result.stderr
+    assert not helpers & set(shown.split())
+    assert others == ["", ""]
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_others_are_not_there(package: str) -> None:
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'LSDT'"):

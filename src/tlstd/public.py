@@ -48,4 +48,9 @@ def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], l
         setattr(sys.modules[package], name, value)
         return value
 
-    return get, lambda: sorted({*vars(sys.modules[package]), *found}), sorted(found)
+    def names() -> list[str]:
+        """For completion: public names, and imported packages that list public names of their own; no helpers."""
+        own = vars(sys.modules[package])
+        return sorted({name for name in own if name.startswith("__") or hasattr(own[name], "__all__")} | found.keys())
+
+    return get, names, sorted(found)

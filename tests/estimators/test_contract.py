@@ -22,7 +22,7 @@ import tlstd
 from tests.estimators.plain import Plain
 from tests.helpers import random_transitions
 from tlstd import container
-from tlstd.checks import CHECKS, Check, Factory, check_estimator, children, reliability
+from tlstd.checks import CHECKS, Check, ContractError, Factory, check_estimator, children, reliability
 from tlstd.errors import BusyError, InvalidInputError, InvalidParameterError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.ilstd import ILSTD
@@ -32,7 +32,8 @@ from tlstd.estimators.step_sizes import Decay
 from tlstd.estimators.td import TD
 from tlstd.estimators.tlstd import TLSTD
 from tlstd.estimators.true_online_td import TrueOnlineTD
-from tlstd.types import FloatArray, SparseVector, Transition, Transitions, as_vector
+from tlstd.linalg.batch import Batch
+from tlstd.types import FloatArray, IntArray, SparseVector, Transition, Transitions, as_vector
 
 OF_ALL = set(reliability.CHECKS) - {reliability.check_exceptions_leave_a_prefix}
 """Checks of what the base class does: locks, copies, threads."""
@@ -215,7 +216,64 @@ def test_a_call_that_a_busy_model_cut_off_is_mended() -> None:
 
 
 def test_contract_of_a_plain_estimator() -> None:
-    check_estimator(Plain)
+    report = check_estimator(Plain)
+    assert report.failed == {}
+    assert len(report.passed) + len(report.passed_over) == len(CHECKS)
+    assert report.passed_over == {
+        "check_update_and_predict": "it has no method update_and_predict",
+        "check_targets_are_independent": "the factory does not take n_targets",
+        "check_start_from": "it has no method start_from",
+        "check_merge": "it is no LinearEstimator, so that models cannot be merged",
+    }
+
+
+class Unsaved(LinearEstimator):
+    """TD(0) that keeps the contract and has no ``_state``: it cannot be saved."""
+
+    def __init__(self, n_features: int) -> None:
+        super().__init__(n_features, lambda_=0.0, n_targets=1)
+        self._w: FloatArray = np.zeros((n_features, 1))
+
+    def _learn(self, batch: Batch) -> None:
+        w = self._w
+        for t, (x, x_next) in enumerate(zip(*batch.dense(np.arange(self.n_features)), strict=True)):
+            delta = batch.rewards[t] + batch.discounts[t] * (x_next @ w) - x @ w
+            w = w + 0.05 * batch.rhos[t] * delta * x[:, None]
+        self._w = w
+
+    def _solve(self) -> tuple[IntArray, FloatArray]:
+        return np.arange(self.n_features), self._w.copy()
+
+
+def test_an_estimator_without_a_state_is_not_asked_to_be_saved() -> None:
+    report = check_estimator(Unsaved)
+    assert report.passed_over["check_save_and_load"] == "it has no method _state, so that it cannot be saved"
+
+
+class Untidy(Plain):
+    """Breaks several parts of the contract."""
+
+    def update(self, transition: Transition) -> None:
+        super().update(transition)
+        self.__dict__.setdefault("log", []).append(np.zeros(100))
+
+    @property
+    def sparse_weights(self) -> SparseVector:
+        raise KeyError("no weights today")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+
+def test_all_failures_are_listed() -> None:
+    with pytest.raises(ContractError) as caught:
+        check_estimator(Untidy)
+    report = caught.value.report
+    expected = {"check_sparse_weights", "check_memory_is_bounded", "check_parameters_are_read_only"}
+    assert expected <= report.failed.keys()
+    assert "check_is_deterministic" in report.passed
+    assert all(f"FAILED {name}: {why}" in str(caught.value) for name, why in report.failed.items())
+    assert "KeyError ('no weights today') at test_contract.py" in report.failed["check_sparse_weights"]
 
 
 class Forgetful(Plain):

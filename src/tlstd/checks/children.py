@@ -98,12 +98,16 @@ def attempt(task: Task, index: int) -> Outcome:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             return Outcome(index, False, task(index))
-    except AssertionError as error:
-        return Outcome(index, True, str(error))
     except BaseException as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{os.path.basename(place.filename)}:{place.lineno}"
-        return Outcome(index, True, f"{type(error).__name__} ({error}) at {where}")
+        return Outcome(index, True, reason(error))
+
+
+def reason(error: BaseException) -> str:
+    """What an exception says: an assertion its message, any other its type, message and place."""
+    if isinstance(error, AssertionError):
+        return str(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} ({error}) at {os.path.basename(place.filename)}:{place.lineno}"
 
 
 def _send(descriptor: int, outcome: Outcome) -> None:

@@ -14,14 +14,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tlstd.errors import TlstdError
+from tlstd.estimators.base import LinearEstimator
 from tlstd.state import load
 from tlstd.types import SparseVector, Transition, Transitions
 
 Factory: TypeAlias = Callable[..., Any]
 """``factory(n_features)`` makes a fresh estimator; ``factory(n_features, n_targets=m)`` too if it can do several."""
 
-Check: TypeAlias = Callable[[Factory], None]
-"""Raises AssertionError with an explanation if what a factory makes does not keep one part of the contract."""
+Check: TypeAlias = Callable[[Factory], str | None]
+"""Raises AssertionError with an explanation if what a factory makes does not keep one part of the contract.
+
+Returns None, or why the check was passed over: what the estimator does not offer.
+"""
 
 N_FEATURES = 12
 N_ACTIVE = 3
@@ -128,6 +132,15 @@ def update_late(column: str, value: float, model: Any, *, method: str = "update_
 
 def _predict(x: Any, model: Any) -> None:
     model.predict(x)
+
+
+def why_unsaved(model: Any) -> str | None:
+    """Why a model cannot be saved, as far as its class says; None if it can."""
+    if not hasattr(model, "save"):
+        return "it has no method save"
+    if isinstance(model, LinearEstimator) and type(model)._state is LinearEstimator._state:
+        return "it has no method _state, so that it cannot be saved"
+    return None
 
 
 def assert_refused(name: str, attempt: Callable[[Any], None], model: Any) -> None:

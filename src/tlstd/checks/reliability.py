@@ -621,18 +621,39 @@ IN_CHILDREN: tuple[Check, ...] = tuple(_TASKS)
 CHECKS: tuple[Check, ...] = (*IN_CHILDREN, check_parameters_are_read_only)
 
 
-def check_together(factory: Factory, checks: Iterable[Check] = IN_CHILDREN) -> None:
-    """Several of the checks ``IN_CHILDREN``, with one child for all tries: in a large process it takes long to make."""
+def failures(factory: Factory, checks: Iterable[Check] = IN_CHILDREN) -> dict[Check, str]:
+    """Why checks ``IN_CHILDREN`` fail, with one child for all tries: in a large process it takes long to make."""
     runs: dict[int, Run] = {}
-    tries: list[tuple[str, children.Task, int]] = []
+    tries: list[tuple[Check, children.Task, int]] = []
+    found: dict[Check, str] = {}
     for check in checks:
-        if check is check_interrupts_leave_a_prefix and not (hasattr(signal, "setitimer") and hasattr(os, "fork")):
+        if why_passed_over(check) is not None:
             continue
         count, n_features, make = _TASKS[check]
-        if n_features not in runs:
-            runs[n_features] = Run(factory, n_features)
-        task = make(runs[n_features])
-        tries += [(check.__name__, task, i) for i in range(count)]
+        try:
+            if n_features not in runs:
+                runs[n_features] = Run(factory, n_features)
+            task = make(runs[n_features])
+        except Exception as error:
+            found[check] = children.reason(error)
+            continue
+        tries += [(check, task, i) for i in range(count)]
     outcomes = children.run(lambda number: tries[number][1](tries[number][2]), range(len(tries)), seconds=SECONDS)
-    failed = [f"{tries[outcome.number][0]}: {outcome.words}" for outcome in outcomes if outcome.failed]
-    assert not failed, f"{len(failed)} of {len(outcomes)} tries fail: {failed[0]}"
+    for check in {tries[outcome.number][0]: None for outcome in outcomes}:
+        failed = [outcome.words for outcome in outcomes if outcome.failed and tries[outcome.number][0] is check]
+        if failed:
+            found[check] = f"{len(failed)} of {_TASKS[check][0]} tries fail: {failed[0]}"
+    return found
+
+
+def why_passed_over(check: Check) -> str | None:
+    """Why this system cannot run a check ``IN_CHILDREN``; None if it can."""
+    if check is check_interrupts_leave_a_prefix and not (hasattr(signal, "setitimer") and hasattr(os, "fork")):
+        return "this system has no timers or no fork"
+    return None
+
+
+def check_together(factory: Factory, checks: Iterable[Check] = IN_CHILDREN) -> None:
+    """Raise AssertionError with the reasons of all :func:`failures`."""
+    found = [f"{check.__name__}: {why}" for check, why in failures(factory, checks).items()]
+    assert not found, "\n".join(found)

@@ -18,7 +18,7 @@ NOTHING: FloatArray = np.zeros(3)
 
 
 class GroupSums(NamedTuple):
-    """Of one shard."""
+    """Of one shard. c, errors and values are in units of a power of two, so that their squares are floats."""
 
     continues: bool
     """Whether the first group began in a shard before this one."""
@@ -75,7 +75,7 @@ class Spread(NamedTuple):
     degrees: float
 
 
-def spread(parts: Iterable[GroupSums], n_samples: int, n_asked: int) -> Spread:
+def spread(parts: Iterable[GroupSums], n_samples: int, n_asked: int, unit: float = 1.0) -> Spread:
     """The standard error and its degrees of freedom, as in :class:`~tlstd.evaluation.influence.Influence`.
 
     Parameters
@@ -84,6 +84,8 @@ def spread(parts: Iterable[GroupSums], n_samples: int, n_asked: int) -> Spread:
         Of all shards, in their order.
     n_samples, n_asked : int
         Samples in all, and states asked for in all; 0 if these were given.
+    unit : float
+        That of the parts.
     """
     products, sums, n = np.zeros((3, 3)), np.zeros(3), 0
     squared_errors = squared_values = 0.0
@@ -106,7 +108,7 @@ def spread(parts: Iterable[GroupSums], n_samples: int, n_asked: int) -> Spread:
     close()
     if n < 2:
         return Spread(n, float("inf"), 1.0)
-    error = float(np.sqrt(max(0.0, n / (n - 1) * (products[0, 0] - sums[0] ** 2 / n))))
+    error = unit * float(np.sqrt(max(0.0, n / (n - 1) * (products[0, 0] - sums[0] ** 2 / n))))
     # the variance of a group if all errors, and all values, are equally noisy: of_error q + of_value k
     of_error = squared_errors / n_samples**3
     of_value = squared_values / n_asked**3 if n_asked else 0.0

@@ -14,6 +14,7 @@ from tlstd.evaluation.influence import FOLDS, RIDGE, is_calm, is_steady
 from tlstd.evaluation.intervals import Interval, interval_about
 from tlstd.linalg.held_out import block_length, blocks_of
 from tlstd.linalg.krylov import Arnoldi, norm
+from tlstd.linalg.units import safe_unit
 from tlstd.types import FloatArray, IntArray
 
 DIMENSIONS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -113,9 +114,11 @@ def sharded_interval(
     cuts = _cuts(operator)
     n_asked = 0 if asked.name is None else asked.n_states
 
+    unit = safe_unit([guess.standard_error, mean])
+
     def measured(h: FloatArray) -> Spread:
-        parts = operator.crew.each("group_sums", asked.name, np.hstack([h, weights]), mean, asked.n_states, cuts)
-        return spread(parts, sum(operator.counts), n_asked)
+        given = np.hstack([h, weights]), mean, asked.n_states, cuts, unit
+        return spread(operator.crew.each("group_sums", asked.name, *given), sum(operator.counts), n_asked, unit)
 
     adjoint = _Adjoint(operator, asked.x, guess, remember)
     value, error, calm, settled = adjoint.value(residual, 0), guess.standard_error, 0, False

@@ -218,7 +218,7 @@ class Shard:
         return Stretches(n, int(begins[0]), int(begins[-1]), long, logs)
 
     def group_sums(
-        self, name: str | None, H: FloatArray, centre: float, n_asked: int, cuts: tuple[int, ...]
+        self, name: str | None, H: FloatArray, centre: float, n_asked: int, cuts: tuple[int, ...], unit: float = 1.0
     ) -> GroupSums:
         """What its episodes have moved a value by.
 
@@ -232,6 +232,8 @@ class Shard:
             The mean value of all states asked for by w, and their number.
         cuts : integers
             Samples, counted over all shards, with which a block of a long episode begins.
+        unit : float
+            A power of two that errors and values are divided by.
         """
         n = len(self)
         c, k = np.zeros(n), np.zeros(n)
@@ -241,14 +243,15 @@ class Shard:
         carry = np.einsum("i,ij->j", border, local[: border.size, :1])
         with one_thread():
             u = trace_values(operator, local[:, :1], np.zeros(n, dtype=np.bool_), carry)[:, 0]
-            errors = td_errors(operator, local[:, 1:])[:, 0]
+            errors = td_errors(operator, local[:, 1:])[:, 0] / unit
         c += u * errors / self.total
         square = 0.0
         if name is not None:
             sample, values = self._asked_values(name, local[:, 1])
-            c += np.bincount(sample, (values - centre) / n_asked, n)
+            off = (values - centre) / unit
+            c += np.bincount(sample, off / n_asked, n)
             k += np.bincount(sample, None, n)
-            square = float(((values - centre) ** 2).sum())
+            square = float((off**2).sum())
         begins = self.samples.discounts()[1] == 0.0
         inside = np.array([cut - self.first for cut in cuts if 0 <= cut - self.first < n], dtype=np.int64)
         begins[inside] = True

@@ -99,7 +99,7 @@ class ATD(TruncatedEstimator, SteppingEstimator):
     def _run(self, batch: Batch, values: FloatArray) -> None:
         """Learn; the value of each x_next after its step goes to ``values``, if that has rows."""
         (x_indptr, x_ids, x_vals), rows, (n_indptr, n_ids, n_vals), next_rows = batch.sparse()
-        alphas = self.step_size.values(self.n_updates + 1, len(batch))
+        alphas = self.step_size.values(self._count() + 1, len(batch))
         # a run that diverges is data, not an error; threads are limited once, not at every step
         with np.errstate(over="ignore", invalid="ignore"), one_thread(self._system.operations()):
             for t, (row, next_row) in enumerate(zip(rows, next_rows, strict=True)):
@@ -119,9 +119,8 @@ class ATD(TruncatedEstimator, SteppingEstimator):
             self._weights.fold()
             self._system.compress()
 
-    @property
-    def n_updates(self) -> int:
-        """Number of transitions learned from: those that have moved the weights."""
+    def _count(self) -> int:
+        """Number of transitions that have moved the weights."""
         return self._weights.n_moves
 
     def _mend(self) -> None:

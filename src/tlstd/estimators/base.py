@@ -106,7 +106,7 @@ class LinearEstimator(Guarded, ABC):
 
     Learning may be interrupted at any point (Ctrl-C, no memory left), and then the model has to be that of some prefix
     of the batch. A ``_learn`` that only gives new values to its attributes has nothing to do for that: they get their
-    old values back. One that changes arrays in place says in ``n_updates`` how many samples these hold, counted by the
+    old values back. One that changes arrays in place says in ``_count`` how many samples these hold, counted by the
     same kernel that changes them, and puts what is in between in order in ``_mend``.
 
     Public methods that read or change the model are ``guarded``: one step for other threads.
@@ -153,7 +153,15 @@ class LinearEstimator(Guarded, ABC):
 
     @property
     def n_updates(self) -> int:
-        """Number of transitions learned from."""
+        """Number of transitions learned from: before or after a whole call, if another thread is learning."""
+        return self._count() if self._is_busy() else self._finished_count()
+
+    @alone
+    def _finished_count(self) -> int:
+        return self._count()
+
+    def _count(self) -> int:
+        """The number at this moment, also in the middle of learning."""
         return self._n_updates
 
     @property

@@ -72,7 +72,7 @@ class EmphaticTD(TDFamily):
     def _follow(self) -> FloatArray:
         """F and ρ of the last step."""
         start, history = self._history
-        return history[:, self.n_updates - start]
+        return history[:, self._count() - start]
 
     def _interests(self, batch: Batch) -> FloatArray:
         return np.ones(len(batch)) if self.interest == "all" else (batch.trace_discounts == 0.0).astype(np.float64)
@@ -100,7 +100,7 @@ class EmphaticTD(TDFamily):
         return super()._bounded_trace(batch, lengths * self._emphases(batch, history))
 
     def _fifth_line(self, part: Batch, alphas: FloatArray) -> FloatArray | float:
-        self._history = (self.n_updates, self._followed(part))
+        self._history = (self._count(), self._followed(part))
         return self._emphases(part, self._history[1])
 
     def _learn_one(self, t: Transition) -> bool:
@@ -111,7 +111,7 @@ class EmphaticTD(TDFamily):
 
     def _restore(self, saved: Saved) -> None:
         super()._restore(saved)
-        self._history = (self.n_updates, saved.floats("follow_on", 2, low=0.0, high=MAX_MAGNITUDE)[:, None].copy())
+        self._history = (self._count(), saved.floats("follow_on", 2, low=0.0, high=MAX_MAGNITUDE)[:, None].copy())
 
 
 EXAMPLES: dict[str, Factory] = {

@@ -14,11 +14,13 @@ from tlstd.container import Saved, State
 from tlstd.errors import InvalidParameterError, TlstdError
 from tlstd.estimators.base import Factory, LinearEstimator
 from tlstd.estimators.composite import fresh_part, made_from
+from tlstd.estimators.guarded import alone
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.linalg.batch import Batch
+from tlstd.linalg.units import safe_unit
 from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray, Matrix, SparseVector, Vector
 
-_CHANGING = ("active", "handed_over", "_second", "_looks", "_ids", "_values")
+_CHANGING = ("_active", "_handed_over", "_second", "_looks", "_ids", "_values")
 
 
 class Handover(LinearEstimator):
@@ -44,13 +46,6 @@ class Handover(LinearEstimator):
         to 100 on Mountain Car gets there after 1,600 to 13,000 samples.) One target only.
     patience : int
         Samples before the weights are first looked at for ``settled``.
-
-    Attributes
-    ----------
-    handed_over : int or None
-        Number of samples at which the second took over.
-    active : estimator
-        The one that learns and predicts now.
 
     Notes
     -----
@@ -102,8 +97,8 @@ class Handover(LinearEstimator):
                 "different times: pass after=, or make one model per target"
             )
         self.patience = parameters.integer("patience", patience)
-        self.handed_over: int | None = None
-        self.active: LinearEstimator = first
+        self._handed_over: int | None = None
+        self._active: LinearEstimator = first
         self._first, self._second = copy.deepcopy(first), second  # as it was made
         self._kept: dict[str, Any] | None = None  # what may change while a batch reaches over the handover
         self._looks = 0
@@ -117,20 +112,30 @@ class Handover(LinearEstimator):
 
     def _share_lock(self) -> None:
         """One lock for this model and its parts: somebody may hold on to ``active``."""
-        self.active._lock = self._second._lock = self._lock
+        self._active._lock = self._second._lock = self._lock
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
     @property
-    def n_updates(self) -> int:
-        """Number of transitions learned from."""
-        return (self.handed_over or 0) + self.active.n_updates
+    @alone
+    def active(self) -> LinearEstimator:
+        """The estimator that learns and predicts now."""
+        return self._active
+
+    @property
+    @alone
+    def handed_over(self) -> int | None:
+        """Number of samples at which the second took over; None before."""
+        return self._handed_over
+
+    def _count(self) -> int:
+        return (self._handed_over or 0) + self._active._count()
 
     def _admit(self, batch: Batch) -> None:
-        if self.handed_over is None:
+        if self._handed_over is None:
             self._second._admit(batch)
-        if self._next_look() > self.n_updates + len(batch):  # otherwise part by part, as it is learned
-            self.active._admit(batch)
+        if self._next_look() > self._count() + len(batch):  # otherwise part by part, as it is learned
+            self._active._admit(batch)
 
     def _learn(self, batch: Batch) -> None:
         self._run(batch, None)
@@ -140,7 +145,7 @@ class Handover(LinearEstimator):
 
     def _run(self, batch: Batch, values: FloatArray | None) -> None:
         """Learn; the value of each x_next after its step goes to ``values``, if they are wanted."""
-        if self._next_look() > self.n_updates + len(batch):
+        if self._next_look() > self._count() + len(batch):
             self._pass_on(batch, values)
             return
         self._kept = copy.deepcopy({name: self.__dict__[name] for name in _CHANGING})
@@ -153,10 +158,10 @@ class Handover(LinearEstimator):
 
     def _pass_on(self, batch: Batch, values: FloatArray | None) -> None:
         """Let the active estimator learn, in its own loop."""
-        bounds = self.active._bounded_trace(batch, None)
-        self.active._unfinished = True  # somebody may hold on to it
-        self.active._absorb(batch, *bounds, values)
-        self.active._unfinished = False
+        bounds = self._active._bounded_trace(batch, None)
+        self._active._unfinished = True  # somebody may hold on to it
+        self._active._absorb(batch, *bounds, values)
+        self._active._unfinished = False
 
     def _put_back(self) -> None:
         if self._kept is not None:
@@ -167,7 +172,7 @@ class Handover(LinearEstimator):
         self._before = None  # the active estimator knows what was learned
         super()._mend()
         self._put_back()
-        for part in (self.active, self._second):
+        for part in (self._active, self._second):
             part._mend()
             part._unfinished = False
 
@@ -175,31 +180,31 @@ class Handover(LinearEstimator):
         """Learn from a batch in which the weights of the first are looked at."""
         start = 0
         while start < len(batch):
-            stop = min(len(batch), start + self._next_look() - self.n_updates)
+            stop = min(len(batch), start + self._next_look() - self._count())
             part = batch.part(start, stop)
-            self.active._admit(part)
+            self._active._admit(part)
             self._pass_on(part, None if values is None else values[start:stop])
             start = stop
-            if self._next_look() == self.n_updates:
+            if self._next_look() == self._count():
                 self._look()
-                if values is not None and self.handed_over is not None:  # the last step's is the new estimator's
+                if values is not None and self._handed_over is not None:  # the last step's is the new estimator's
                     last = batch.part(stop - 1, stop)
-                    values[stop - 1] = self.active._predict_vector(last.next_vector(self.n_features))
+                    values[stop - 1] = self._active._predict_vector(last.next_vector(self.n_features))
 
     def _next_look(self) -> int:
         """Number of samples at which it is next decided whether to hand over."""
-        if self.handed_over is not None:
+        if self._handed_over is not None:
             return 2**63 - 1
         first = self.after or self.patience
         return first << max(0, min(self._looks, 62 - first.bit_length()))
 
     def _look(self) -> None:
-        ids, values = self.active._solution()
+        ids, values = self._active._solution()
         finite = bool((np.abs(values) <= MAX_MAGNITUDE).all())  # larger ones are on their way to infinity
         ready = self.settled is None or (self._looks > 0 and self._change(ids, values) <= self.settled)
         if finite and ready:
-            self._second.start_from(self.active.sparse_weights)
-            self.__dict__.update(active=self._second, handed_over=self.n_updates)
+            self._second.start_from(self._active.sparse_weights)
+            self.__dict__.update(_active=self._second, _handed_over=self._count())
             ids, values = ids[:0], values[:0]
         self._looks += 1
         if self.settled is not None:
@@ -207,24 +212,25 @@ class Handover(LinearEstimator):
 
     def _change(self, ids: IntArray, values: FloatArray) -> float:
         """How far the weights are from those of the last look, relative to their length."""
+        unit = safe_unit(values)
         difference = values.copy()
         difference[np.searchsorted(ids, self._ids)] -= self._values  # features that were seen stay
-        length = float(np.linalg.norm(values))
-        return float(np.linalg.norm(difference)) / length if length > 0.0 else np.inf  # nothing is learned yet
+        length = float(np.linalg.norm(values / unit))
+        return float(np.linalg.norm(difference / unit)) / length if length > 0.0 else np.inf  # nothing is learned yet
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def _solve(self) -> tuple[IntArray, FloatArray]:
-        return self.active._solution()
+        return self._active._solution()
 
     def _predict_vector(self, x: Vector) -> FloatArray:
-        return self.active._predict_vector(x)
+        return self._active._predict_vector(x)
 
     def _value(self, x: SparseVector) -> Any:
-        return self.active._value(x)
+        return self._active._value(x)
 
     def _predict_matrix(self, X: Matrix) -> FloatArray:
-        return self.active._predict_matrix(X)
+        return self._active._predict_matrix(X)
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
@@ -248,9 +254,9 @@ class Handover(LinearEstimator):
         return {**parameters, **pair}
 
     def _state(self) -> State:
-        first, second = (self.active, self._second) if self.handed_over is None else (self._first, self.active)
+        first, second = (self._active, self._second) if self._handed_over is None else (self._first, self._active)
         return {
-            "handed_over": -1 if self.handed_over is None else self.handed_over,
+            "handed_over": -1 if self._handed_over is None else self._handed_over,
             "looks": self._looks,
             "ids": self._ids,
             "values": self._values,
@@ -265,10 +271,10 @@ class Handover(LinearEstimator):
         self._values = saved.floats("values", self._ids.size, self.n_targets)
         if (np.diff(self._ids) <= 0).any():
             raise saved.error("ids", "are not rising")
-        first = self.active
+        first = self._active
         if at >= 0:
-            self.__dict__.update(active=self._second, handed_over=at)
-        self.active._n_updates = self._n_updates - max(at, 0)
+            self.__dict__.update(_active=self._second, _handed_over=at)
+        self._active._n_updates = self._n_updates - max(at, 0)
         if self._next_look() <= self._n_updates:
             raise saved.error("looks", f"is {self._looks} after {self._n_updates} updates")
         first._restore(saved.part("first"))

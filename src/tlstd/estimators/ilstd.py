@@ -118,9 +118,7 @@ class ILSTD(SteppingEstimator):
         self._scratch: IntArray = np.zeros(0, dtype=np.int64)
         self._progress: IntArray = np.zeros(2, dtype=np.int64)  # samples, and rows that they have reached
 
-    @property
-    def n_updates(self) -> int:
-        """Number of transitions learned from."""
+    def _count(self) -> int:
         return int(self._progress[0])
 
     @property
@@ -156,7 +154,7 @@ class ILSTD(SteppingEstimator):
     def _run(self, batch: Batch, values: FloatArray) -> None:
         """Learn; the value of each x_next after its step goes to ``values``, if that has rows."""
         # what may still be refused comes first: a step size, then the memory
-        alphas = self.step_size.values(self.n_updates + 1, len(batch))
+        alphas = self.step_size.values(self._count() + 1, len(batch))
         x, x_next = self._make_room(batch)
         columns = np.array(batch.rewards[:, 0]), *self._discounting(batch), alphas
         moves = np.zeros(_MOVES, dtype=np.int64), np.zeros(_MOVES)
@@ -261,7 +259,7 @@ class ILSTD(SteppingEstimator):
     def _state(self) -> State:
         n = len(self._seen)
         return {
-            "n_samples": self.n_updates,
+            "n_samples": self._count(),
             "seen": self._seen.state(),
             "A": self._A.state(n),
             "history": self._history.state(),
@@ -281,7 +279,7 @@ class ILSTD(SteppingEstimator):
         self._history.restore(saved.part("history"), n)
         self._grow()
         n_blocks = -(-n // PAGE)
-        self._moved[:n] = saved.integers("moved", n, low=-kernels.RECENT, high=self.n_updates)
+        self._moved[:n] = saved.integers("moved", n, low=-kernels.RECENT, high=self._count())
         self._w[:n], self._mu.ravel()[:n] = saved.floats("w", n), saved.floats("mu", n)
         self._largest[:n_blocks] = np.abs(self._mu[:n_blocks]).max(axis=1)
         self._z.ravel()[:n], self._tops.ravel()[:n] = saved.floats("z", n), saved.floats("tops", n, low=0.0)

@@ -15,9 +15,7 @@ class SampleKeeper(LinearEstimator):
 
     _store: SampleStore
 
-    @property
-    def n_updates(self) -> int:
-        """Number of transitions learned from."""
+    def _count(self) -> int:
         return self._store.samples.n_samples
 
     @property

@@ -188,7 +188,7 @@ class KrylovLSTD(SampleKeeper):
 
         ``model.choices[0].plot(axes)`` draws the curve of scores.
         """
-        if self._fixed is not None or not self.n_updates:
+        if self._fixed is not None or not self._count():
             return ()
         if self._stream is not None:
             self._stream.catch_up()

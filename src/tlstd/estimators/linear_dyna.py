@@ -107,7 +107,7 @@ class LinearDyna(PlanningEstimator):
     def _run(self, x: CSRArrays, x_next: CSRArrays, batch: Batch, alphas: FloatArray, values: FloatArray) -> None:
         columns = alphas, batch.discounts, batch.rhos, batch.rewards
         blocks = -(-self.planning_steps // 4)  # the generator makes four numbers for each value of its counter
-        generator = np.random.Philox(key=self.seed, counter=self.n_updates * blocks)
+        generator = np.random.Philox(key=self.seed, counter=self._count() * blocks)
         ids = generator.random_raw((len(batch), 4 * blocks))[:, : self.planning_steps] % np.uint64(self.n_features)
         drawn = self._seen.find(ids.astype(np.int64).ravel()).reshape(ids.shape)
         dyna(x, x_next, columns, self.beta, drawn, self._F, self._b, self._w, len(self._seen), self._progress, values)

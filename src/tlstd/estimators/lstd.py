@@ -119,9 +119,7 @@ class LSTD(LinearEstimator):
         else:
             self._system = RecursiveSystem(self.n_features, initial_diagonal=self.initial_diagonal, **options)
 
-    @property
-    def n_updates(self) -> int:
-        """Number of transitions learned from."""
+    def _count(self) -> int:
         return self._system.n_samples
 
     @property

@@ -93,7 +93,7 @@ class LSTDSA(SampleKeeper):
         self._store.append(batch)
 
     def _solve(self) -> tuple[IntArray, FloatArray]:
-        ids, n_samples = self._store.ids.copy(), self.n_updates
+        ids, n_samples = self._store.ids.copy(), self._count()
         w, mean = np.zeros((ids.size, self.n_targets)), np.zeros((ids.size, self.n_targets))
         if not n_samples:
             return ids, mean

@@ -53,9 +53,7 @@ class PlanningEstimator(SteppingEstimator):
         self._b: FloatArray = np.zeros((0, self.n_targets))
         self._w: FloatArray = np.zeros((0, self.n_targets))
 
-    @property
-    def n_updates(self) -> int:
-        """Number of transitions learned from."""
+    def _count(self) -> int:
         return int(self._progress[0])
 
     @property
@@ -86,7 +84,7 @@ class PlanningEstimator(SteppingEstimator):
         self._learn_and_predict(batch, np.zeros((0, self.n_targets)))
 
     def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
-        alphas = self.step_size.values(self.n_updates + 1, len(batch))  # a function's may still be refused
+        alphas = self.step_size.values(self._count() + 1, len(batch))  # a function's may still be refused
         x, rows, x_next, next_rows = batch.sparse()
         self._seen.insert(batch.ids_in_order())
         self._grow()

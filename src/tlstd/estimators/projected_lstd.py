@@ -106,7 +106,7 @@ class ProjectedLSTD(LinearEstimator):
     @guarded
     def system(self) -> tuple[FloatArray, FloatArray]:
         """S A Sᵀ (r, r) and S b (r, n_targets) of the averaged (or exponentially weighted) system, as copies."""
-        factor = 1.0 / max(1, self.n_updates) if self.beta is None else 1.0
+        factor = 1.0 / max(1, self._count()) if self.beta is None else 1.0
         return self._A * factor, self._b * factor
 
     def _learn(self, batch: Batch) -> None:
@@ -159,7 +159,7 @@ class ProjectedLSTD(LinearEstimator):
         self._A = saved.floats("A", self.dimension, self.dimension)
         self._b = saved.floats("b", self.dimension, self.n_targets)
         self._z = saved.floats("z", self.dimension)
-        if self._n_seen and not self.n_updates:
+        if self._n_seen and not self._count():
             raise saved.error("seen", f"has {self._n_seen} features where there were no samples")
 
 

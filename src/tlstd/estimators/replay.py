@@ -88,7 +88,7 @@ class Replay(SampleKeeper):
         self._store.append(batch)
 
     def _learn_and_predict(self, batch: Batch, values: FloatArray) -> None:
-        learner, n_before = self._after_first_pass(), self.n_updates
+        learner, n_before = self._after_first_pass(), self._count()
         self._learn(batch)
         if self.passes == 1:
             learner._learn_and_predict(batch, values)
@@ -103,14 +103,14 @@ class Replay(SampleKeeper):
 
     def _solve(self) -> tuple[IntArray, FloatArray]:
         learner = self._after_first_pass()
-        if self.passes > 1 and self.n_updates:
+        if self.passes > 1 and self._count():
             self._repeat(learner, recorded(self._store.samples, self._store.ids))
         return learner._solve()
 
     def _after_first_pass(self) -> TDFamily:
         """A new learner that has gone through all samples once, in order."""
         learner = copy.deepcopy(self._learner)
-        if self.n_updates:
+        if self._count():
             learner._learn(recorded(self._store.samples, self._store.ids))
         return learner
 

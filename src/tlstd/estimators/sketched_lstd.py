@@ -95,9 +95,7 @@ class SketchedLSTD(LinearEstimator):
         self._z: FloatArray = np.zeros(self.dimension)
         self._progress: IntArray = np.zeros(1, dtype=np.int64)  # samples that these hold
 
-    @property
-    def n_updates(self) -> int:
-        """Number of transitions learned from."""
+    def _count(self) -> int:
         return int(self._progress[0])
 
     @property
@@ -109,7 +107,7 @@ class SketchedLSTD(LinearEstimator):
     @guarded
     def system(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Ids of the features seen, the averaged SA (r, n) over them and Sb (r, n_targets), as copies."""
-        factor, n = 1.0 / max(1, self.n_updates), len(self._seen)
+        factor, n = 1.0 / max(1, self._count()), len(self._seen)
         return self._seen.ids.copy(), factor * self._M[:n].T, factor * self._b
 
     def _admit(self, batch: Batch) -> None:

@@ -40,9 +40,9 @@ class SteppingEstimator(LinearEstimator):
         >>> model.weights
         array([1., 0., 2.])
         """
-        if self.n_updates:
+        if self._count():
             raise InvalidInputError(
-                f"start_from() was called after {self.n_updates} updates: call it on a new model, before any update"
+                f"start_from() was called after {self._count()} updates: call it on a new model, before any update"
             )
         ids, values, size = _weight_arrays(weights)
         if (size, values.shape[1]) != (self.n_features, self.n_targets):

@@ -110,9 +110,7 @@ class SwiftTD(LinearEstimator):
         self._counts: IntArray = np.array([0, 0])  # slots in use, samples
         self._numbers: FloatArray = np.array([1.0, 0.0])  # P, v_old
 
-    @property
-    def n_updates(self) -> int:
-        """Number of transitions learned from."""
+    def _count(self) -> int:
         return self._counts.item(1)
 
     @property

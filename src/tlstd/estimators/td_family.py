@@ -50,9 +50,7 @@ class TDFamily(SteppingEstimator):
         self._numbers: FloatArray = np.zeros(2 + 2 * self._columns + (1 + kernels.EPOCHS) * (1 + self._columns))
         self._scale[0] = self._epochs[1, 0] = 1.0
 
-    @property
-    def n_updates(self) -> int:
-        """Number of transitions learned from."""
+    def _count(self) -> int:
         return self._counts.item(2)
 
     # views of what the kernels have in one array
@@ -105,7 +103,7 @@ class TDFamily(SteppingEstimator):
 
     def _run(self, batch: Batch, values: FloatArray) -> None:
         """Learn; the value of each x_next after its step goes to ``values``, if that has rows."""
-        alphas = self.step_size.values(self.n_updates + 1, len(batch))  # may raise: before anything changes
+        alphas = self.step_size.values(self._count() + 1, len(batch))  # may raise: before anything changes
         if self._is_dense is None:
             self._start(batch.part(0, 1))
         learn = self._learn_dense if self._is_dense else self._learn_sparse
@@ -222,7 +220,7 @@ class TDFamily(SteppingEstimator):
         self._seen.mend()
         if not self._is_dense:
             self._grow()
-        if self.n_updates == 0:  # storage is chosen by the first sample
+        if self._count() == 0:  # storage is chosen by the first sample
             self._begin(*self._solve())
 
     # --- saving -----------------------------------------------------------------------------------------------------
@@ -261,8 +259,8 @@ class TDFamily(SteppingEstimator):
         storage = saved.word("storage", ("none", "sparse", "dense"))
         dense = storage == "dense"
         never = self._replacing or n != self.n_features
-        if (storage == "none") != (self.n_updates == 0) or (dense and never):
-            raise saved.error("storage", f"is {storage} after {self.n_updates} updates with {n} features seen")
+        if (storage == "none") != (self._count() == 0) or (dense and never):
+            raise saved.error("storage", f"is {storage} after {self._count()} updates with {n} features seen")
         self._is_dense = None if storage == "none" else dense
         self._S[:], self._v_old[:] = saved.floats("S", m), saved.floats("v_old", m)
         if dense:

@@ -116,7 +116,7 @@ class TLSTD(TruncatedEstimator):
         Row i belongs to feature ``ids[i]``; ids rise, as those of ``sparse_weights`` do. Copies;
         O(n·rank·(rank + buffer)).
         """
-        if self.n_updates == 0:
+        if self._count() == 0:
             empty = np.zeros((0, 0))
             return np.zeros(0, dtype=np.int64), empty, np.zeros(0), empty.copy()
         core = self._system.core()

@@ -67,9 +67,7 @@ class TruncatedEstimator(LinearEstimator):
         )
         self._longest_lambda = max(self.lambda_, self._system.lambda_)
 
-    @property
-    def n_updates(self) -> int:
-        """Number of transitions learned from."""
+    def _count(self) -> int:
         return self._system.n_samples
 
     @property

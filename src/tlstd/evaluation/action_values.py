@@ -28,6 +28,7 @@ from tlstd.features.states import encoded
 from tlstd.linalg import held_out
 from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.krylov_choice import fixed_dimension
+from tlstd.linalg.units import safe_unit
 from tlstd.logs.log import Log
 from tlstd.types import FloatArray, IntArray, Matrix, Transitions
 
@@ -200,8 +201,10 @@ def choose_dimension(steps: Transitions) -> Residuals:
     seen = np.unique(X.indices)
     X, D = X[:, seen], D[:, seen]
     inverse = _Covariance(X)
-    paths = [_path(X, D, steps.rewards, np.flatnonzero(dealt.fold != fold)) for fold in np.unique(dealt.fold)]
-    held = [_rows(X, D, steps.rewards, np.flatnonzero(dealt.fold == fold)) for fold in np.unique(dealt.fold)]
+    unit = safe_unit(steps.rewards)
+    rewards = steps.rewards / unit
+    paths = [_path(X, D, rewards, np.flatnonzero(dealt.fold != fold)) for fold in np.unique(dealt.fold)]
+    held = [_rows(X, D, rewards, np.flatnonzero(dealt.fold == fold)) for fold in np.unique(dealt.fold)]
     squares: list[list[float]] = []
     for m in DIMENSIONS:
         squares.append([])
@@ -216,7 +219,7 @@ def choose_dimension(steps: Transitions) -> Residuals:
     largest_first = np.array(squares)[::-1].T
     best = len(scores) - 1 - held_out.within_one_standard_error(largest_first)
     note = f"Held-out residuals of {len(steps):,} steps, {dealt}."
-    return Residuals(DIMENSIONS[best], True, DIMENSIONS[: len(scores)], scores, note)
+    return Residuals(DIMENSIONS[best], True, DIMENSIONS[: len(scores)], scores * unit**2, note)
 
 
 def _rows(

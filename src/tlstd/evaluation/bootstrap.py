@@ -15,6 +15,7 @@ from tlstd.linalg.adjoint import trace_values
 from tlstd.linalg.held_out import Folds, make_folds
 from tlstd.linalg.krylov import Arnoldi
 from tlstd.linalg.sample_operator import SampleOperator, with_ridge
+from tlstd.linalg.units import deviation
 from tlstd.types import FloatArray
 
 DIMENSION = 60
@@ -76,7 +77,7 @@ def bootstrap_interval(
     drawn = generator.multinomial(G, np.full(G, 1.0 / G), size=count).astype(np.float64)
     values = _values(with_ridge(operator, RIDGE), groups, model, asked, np.vstack([np.ones(G), drawn]))
     low, high = np.quantile(values[1:], [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    spread = float(values[1:].std(ddof=1))
+    spread = deviation(values[1:], ddof=1)
     if G < 2:
         low, high, spread = -np.inf, np.inf, np.inf
     with_starts = "" if asked.drawn is None else " and start states"

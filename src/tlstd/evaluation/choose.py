@@ -14,6 +14,7 @@ from tlstd.estimators.base import LinearEstimator
 from tlstd.evaluation.reference import part, reference_values
 from tlstd.linalg import held_out
 from tlstd.linalg.held_out import Folds, Targets
+from tlstd.linalg.units import safe_unit
 from tlstd.types import FloatArray, Matrix, Transitions
 
 T = TypeVar("T")
@@ -169,18 +170,22 @@ def choose(
         note = f"Nothing was chosen: {targets.why}. {value!r} is {'the first' if otherwise is None else 'otherwise'}."
         return Choice(value, False, candidates, unknown, unknown, value, dealt, n_scored, note)
 
+    magnitudes = np.array([safe_unit(column) for column in targets.values.T])
+    targets = targets._replace(values=targets.values / magnitudes)
     units = _units(targets)
-    errors, failures = _errors(factory, candidates, transitions, dealt, targets, units, each)
+    errors, failures = _errors(factory, candidates, transitions, dealt, targets, magnitudes, units, each)
     if len(failures) == len(candidates):
         raise InvalidParameterError(
             f"every one of the {len(candidates)} values failed, the first ({candidates[0]!r}) with: {failures[0]}"
         )
     sizes: FloatArray = np.bincount(dealt.group, targets.weights, dealt.n_groups).astype(np.float64)
     scores, standard_errors = held_out.scores(errors, sizes)
-    square = np.average(targets.values**2, axis=0, weights=targets.weights)
-    best = held_out.least(scores, float((square / units).sum()))
+    square_of_targets = np.average(targets.values**2, axis=0, weights=targets.weights)
+    best = held_out.least(scores, float((square_of_targets / units).sum()))
     simplest = candidates[held_out.within_one_standard_error(errors[sizes > 0.0])]
     note = _note(targets.kind, n_scored, dealt, candidates, failures, best)
+    square = magnitudes[0] ** 2 if magnitudes.size == 1 else 1.0
+    scores, standard_errors = scores * square, standard_errors * square
     return Choice(candidates[best], True, candidates, scores, standard_errors, simplest, dealt, n_scored, note)
 
 
@@ -217,12 +222,16 @@ def _errors(
     transitions: Transitions,
     folds: Folds,
     targets: Targets,
+    magnitudes: FloatArray,
     units: FloatArray,
     each: Each,
 ) -> tuple[FloatArray, dict[int, str]]:
-    """Squared errors (groups, candidates) for held-out states, and why candidates failed, by their place."""
+    """Squared errors (groups, candidates) for held-out states, and why candidates failed, by their place.
+
+    Targets are in units of ``magnitudes`` (n_targets,), and their squared errors are divided by ``units``.
+    """
     numbers = np.unique(folds.fold).tolist()
-    of_fold = each(_errors_of_fold, (factory, candidates, transitions, folds, targets, units), numbers)
+    of_fold = each(_errors_of_fold, (factory, candidates, transitions, folds, targets, magnitudes, units), numbers)
     errors = np.zeros((folds.n_groups, len(candidates)))
     failures: dict[int, str] = {}
     for own, failed in of_fold:
@@ -238,6 +247,7 @@ def _errors_of_fold(
     transitions: Transitions,
     folds: Folds,
     targets: Targets,
+    magnitudes: FloatArray,
     units: FloatArray,
     fold: int,
 ) -> tuple[FloatArray, dict[int, str]]:
@@ -253,7 +263,7 @@ def _errors_of_fold(
             failures[i] = predictions
             continue
         for c, unit in enumerate(units):
-            column = predictions[:, [c]]
+            column = predictions[:, [c]] / magnitudes[c]
             errors[:, [i]] += held_out.group_errors(column, values[:, c], weights / unit, group, folds.n_groups)
     return errors, failures
 

@@ -20,6 +20,7 @@ from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.linalg.adjoint import WHOLE, AdjointSystem, td_errors, trace_values
 from tlstd.linalg.held_out import Folds, make_folds
 from tlstd.linalg.sample_operator import SampleOperator, with_ridge
+from tlstd.linalg.units import power_of_two, safe_unit
 from tlstd.types import FloatArray, IntArray, Matrix, SparseVector
 from tlstd.validation import as_matrix
 
@@ -77,7 +78,7 @@ class Influence:
     fitted_starts: FloatArray
     """(G,): the same by the second ones."""
     spread: FloatArray
-    """(G,): the variance that each group has if all steps are equally noisy, for :attr:`degrees`."""
+    """(G,): the variance that each group has if all steps are equally noisy, for :attr:`degrees`; in units of unit²."""
     groups: Folds
     kind: str
     dimension: int
@@ -86,6 +87,8 @@ class Influence:
     """Whether the value had stopped moving at that dimension."""
     adjoint: FloatArray
     """(n,): h, over the model's ``seen_ids``; of the first fold's system, where it is "debiased"."""
+    unit: float = 1.0
+    """A power of two; 1 unless errors are so small or large that their squares are not floats."""
     names: tuple[Any, ...] | None = None
     """(G,): the log's names of the episodes that the groups are, and the steps of those that are blocks."""
 
@@ -151,8 +154,9 @@ class Influence:
 
 def standard_error(contributions: FloatArray) -> float:
     """√(G/(G-1) Σ c_g²) of contributions (G,) about their mean; infinite if there are fewer than two."""
-    G = contributions.size
-    return float(np.sqrt(G / (G - 1) * (contributions @ contributions))) if G > 1 else float("inf")
+    G, unit = contributions.size, power_of_two(contributions)
+    relative = contributions / unit
+    return unit * float(np.sqrt(G / (G - 1) * (relative @ relative))) if G > 1 else float("inf")
 
 
 def degrees(spread: FloatArray) -> float:
@@ -291,18 +295,25 @@ def _measured(system: AdjointSystem, sets: list[AskedSet], kind: str) -> list[In
         value, starts = _starts(V, asked, folds, crossed)
         value += float((u * (own if crossed else whole)).sum()) / T
         fitted = _starts(V[:, -1:], asked, folds, False)[1]
-        spread = _spread(u, own, V[:, -1], asked, folds)
+        spread, unit = _spread(u, own, V[:, -1], asked, folds)
         by_step, by_group = (u, own, whole), (starts, fitted, spread)
-        found.append(Influence(value, *by_step, *by_group, folds, kind, system.dimension, False, H[:, i]))
+        found.append(Influence(value, *by_step, *by_group, folds, kind, system.dimension, False, H[:, i], unit))
     return found
 
 
-def _spread(u: FloatArray, errors: FloatArray, values: FloatArray, asked: AskedSet, folds: Folds) -> FloatArray:
-    """(G,): variances of the groups' contributions if all errors, and all values of start states, are equally noisy."""
+def _spread(
+    u: FloatArray, errors: FloatArray, values: FloatArray, asked: AskedSet, folds: Folds
+) -> tuple[FloatArray, float]:
+    """(G,): variances of the groups' contributions if all errors, and all values of start states, are equally noisy.
+
+    And the unit, of whose square they are multiples.
+    """
+    unit = safe_unit(errors, values)
+    errors, values = errors / unit, values / unit
     spread = np.bincount(folds.group, u * u, folds.n_groups) * float(np.mean(errors * errors)) / u.size**2
     if asked.group is not None:
         spread = spread + np.bincount(asked.group, None, folds.n_groups) * float(values.var()) / values.size**2
-    return spread
+    return spread, unit
 
 
 def influence_by(model: KrylovLSTD, asked: Asked, found: Influence, ids: IntArray) -> Influence:
@@ -336,9 +347,9 @@ def influence_by(model: KrylovLSTD, asked: Asked, found: Influence, ids: IntArra
     V = np.asarray(states.X @ w)[:, None] + states.offsets
     value, starts = _starts(V, states, folds, False)
     value += float((u * errors).mean())
-    spread = _spread(u, errors, V[:, 0], states, folds)
+    spread, unit = _spread(u, errors, V[:, 0], states, folds)
     by_step, by_group = (u, errors, errors), (starts, starts, spread)
-    return Influence(value, *by_step, *by_group, folds, "sampled", found.dimension, found.settled, h)
+    return Influence(value, *by_step, *by_group, folds, "sampled", found.dimension, found.settled, h, unit)
 
 
 def _starts(V: FloatArray, asked: AskedSet, folds: Folds, crossed: bool) -> tuple[float, FloatArray]:

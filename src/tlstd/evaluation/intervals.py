@@ -112,7 +112,8 @@ def difference_interval(a: Influence, b: Influence, level: float = 0.95) -> Inte
             "steps LSTDQ learns from a part, unless all=True, --all)"
         )
     both = a.contributions - b.contributions
-    freedom = degrees(a.spread + b.spread)
+    unit = max(a.unit, b.unit)
+    freedom = degrees(a.spread * (a.unit / unit) ** 2 + b.spread * (b.unit / unit) ** 2)
     covers = f"{NOISE.format('')}, the same ones for both; {NOT_COVERED}"
     return _made(a.value - b.value, standard_error(both), freedom, level, a.kind, both.size, covers)
 

@@ -11,6 +11,7 @@ from tlstd.estimators.base import Estimator
 from tlstd.evaluation.reference import reference_values
 from tlstd.linalg import held_out
 from tlstd.linalg.held_out import BoolArray, Folds
+from tlstd.linalg.units import safe_unit
 from tlstd.types import FloatArray, IntArray, Transitions
 
 FOLDS = 5
@@ -149,6 +150,8 @@ def score(model: Estimator, transitions: Transitions) -> Score:
         )
     values = seen.values.reshape(len(seen), -1)
     predictions = np.asarray(model.predict(transitions.X)).reshape(len(seen), -1)
+    unit = safe_unit(values)
+    values, predictions = values / unit, predictions / unit
     weights, n_groups, m = seen.usable.astype(np.float64), int(seen.group.max()) + 1, values.shape[1]
     errors = sum(
         (held_out.group_errors(predictions[:, [c]], values[:, c], weights / m, seen.group, n_groups) for c in range(m)),
@@ -156,8 +159,9 @@ def score(model: Estimator, transitions: Transitions) -> Score:
     )
     sizes: FloatArray = np.bincount(seen.group, weights, n_groups).astype(np.float64)
     means, spreads = held_out.scores(errors, sizes)
-    spread = float(np.sqrt(values[seen.usable].var(axis=0).mean()))
-    return Score(float(np.sqrt(means[0])), float(means[0]), float(spreads[0]), spread, n_scored, seen.note)
+    spread = unit * float(np.sqrt(values[seen.usable].var(axis=0).mean()))
+    rmse, square = unit * float(np.sqrt(means[0])), unit**2
+    return Score(rmse, square * float(means[0]), square * float(spreads[0]), spread, n_scored, seen.note)
 
 
 def _episodes(transitions: Transitions) -> Folds:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tlstd.evaluation.fitted import Fitted, Starts
+from tlstd.linalg.units import power_of_two
 from tlstd.types import FloatArray, IntArray
 
 MOST_ROWS = 20_000
@@ -174,6 +175,7 @@ def _edges(column: FloatArray) -> FloatArray | None:
 
 def _share(cell: IntArray, n: int, values: FloatArray) -> float:
     """Of the variance of values, between cells."""
+    values = values / power_of_two(values)
     counts = np.bincount(cell, minlength=n)
     sums = np.bincount(cell, values - values.mean(), n)
     variance = float(values.var()) * values.size

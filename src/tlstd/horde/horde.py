@@ -188,7 +188,10 @@ class Horde(Guarded):
 
     @guarded
     def update_many(self, steps: Steps) -> None:
-        """Learn from many steps: the same as :meth:`update` for each. The first goes on where the last call ended."""
+        """Learn from many steps: the same as :meth:`update` for each.
+
+        The first step continues the trace of the last call; call :meth:`gap` before it if steps are missing.
+        """
         self._learn(steps, None)
 
     @guarded
@@ -200,6 +203,22 @@ class Horde(Guarded):
         values = np.empty((len(steps), self.n_predictions))
         self._learn(steps, values)
         return values
+
+    @guarded
+    def gap(self) -> None:
+        """Say that steps are missing here: the next step starts with an empty trace, as after a truncated one.
+
+        Call it after :meth:`load` if the process was down, and wherever the stream was interrupted. Nothing is learned.
+
+        Example
+        -------
+        >>> from tlstd import Horde, LSTD, OneHot, Question, Steps
+        >>> horde = Horde(OneHot([0], [9]), [Question(1.0, discount=0.9)], LSTD(10, lambda_=1.0))
+        >>> horde.update_many(Steps.along([[0], [1], [2]]))
+        >>> horde.gap()
+        >>> horde.update_many(Steps.along([[7], [8]]))  # does not credit the observations 0, 1 and 2
+        """
+        self._last = np.zeros(len(self._groups))
 
     def _learn(self, steps: Steps, values: FloatArray | None, vectors: tuple[Vector, Vector] | None = None) -> None:
         if not isinstance(steps, Steps):
@@ -340,7 +359,8 @@ class Horde(Guarded):
         """The horde that was saved: continued, it is the one that was never stopped, bit for bit.
 
         ``questions`` are needed where some have functions, ``features`` where the map is not one of this library. They
-        have to be those of before. Anything but an undamaged file raises :class:`~tlstd.StateError`.
+        have to be those of before. Anything but an undamaged file raises :class:`~tlstd.StateError`. If steps were
+        missed in the meantime, call :meth:`gap`.
         """
         try:
             return cls._loaded(container.read(path), questions, features, classes)

@@ -18,6 +18,7 @@ from tlstd.linalg.krylov import Arnoldi, KrylovPath, weakly
 from tlstd.linalg.old_part import Forecasts
 from tlstd.linalg.sample_operator import SampleOperator
 from tlstd.linalg.sample_weights import HeldOut
+from tlstd.linalg.units import safe_unit
 from tlstd.types import FloatArray
 
 FOLDS = 5
@@ -132,6 +133,7 @@ class _Search:
         self.numbers = np.unique(folds.fold)
         self.mine = [np.flatnonzero(folds.fold == number) for number in self.numbers]
         self.arnoldi = Arnoldi(weakly(self._product), operator.b(systems=self.numbers))  # paths of one target together
+        self.units: list[float] = []
         self.on_basis = [np.empty((0, mine.size)) for _ in range(operator.n_targets) for mine in self.mine]
 
     def _product(self, V: FloatArray, columns: Sequence[int]) -> FloatArray:
@@ -171,6 +173,7 @@ class _Search:
         """Extend the paths until no score falls any more, and choose."""
         sizes: FloatArray = np.bincount(self.folds.group, targets.weights, self.folds.n_groups).astype(np.float64)
         n_targets = self.operator.n_targets
+        self.units = [safe_unit(column) for column in targets.values.T]
         errors: list[list[FloatArray]] = [[] for _ in range(n_targets)]
         searching = set(range(n_targets))
         for m in range(1, MAX_DIMENSION + 1):
@@ -188,11 +191,11 @@ class _Search:
         return tuple(self._choice(target, np.array(errors[target]).T, sizes, targets) for target in range(n_targets))
 
     def _errors(self, target: int, m: int, targets: Targets) -> FloatArray:
-        """Weighted sum of squared errors in each group, (groups,), of the solutions of dimension m."""
+        """Weighted sum of squared errors in each group, (groups,), of the solutions of dimension m, in units²."""
         errors = np.zeros(self.folds.n_groups)
         for (path, on_basis), mine in zip(self._paths(target), self.mine, strict=True):
             y = path.coordinates(m)
-            wrong = (y @ on_basis[: y.size] - targets.values[mine, target])[:, None]
+            wrong = (y @ on_basis[: y.size] - targets.values[mine, target])[:, None] / self.units[target]
             errors += held_out.group_errors(
                 wrong, np.zeros(mine.size), targets.weights[mine], self.folds.group[mine], errors.size
             )[:, 0]
@@ -200,7 +203,9 @@ class _Search:
 
     def _choice(self, target: int, errors: FloatArray, sizes: FloatArray, targets: Targets) -> DimensionChoice:
         means, standard_errors = held_out.scores(errors, sizes)
-        scale = float(np.average(targets.values[:, target] ** 2, weights=targets.weights))
+        unit = self.units[target]
+        scale = float(np.average((targets.values[:, target] / unit) ** 2, weights=targets.weights))
         what = "Returns" if targets.kind == "returns" else "Returns, completed by a reference,"
         note = f"{what} of {np.count_nonzero(targets.weights):,} states, {self.folds}."
-        return DimensionChoice(1 + held_out.least(means, scale), True, means, standard_errors, note)
+        best, square = 1 + held_out.least(means, scale), unit**2
+        return DimensionChoice(best, True, means * square, standard_errors * square, note)

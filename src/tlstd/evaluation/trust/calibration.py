@@ -11,6 +11,7 @@ from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, SMALL, TRIFLE, Evidence, Mean, clustered
 from tlstd.evaluation.trust.predictions import TOO_LITTLE, unchecked
 from tlstd.evaluation.trust.verdict import ORDER, Check, graded
+from tlstd.linalg.units import deviation
 from tlstd.types import FloatArray
 
 PARTS = 10
@@ -83,8 +84,8 @@ def _along(evidence: Evidence, slope: Mean, errors: tuple[Mean, ...]) -> str:
     moved = abs(slope.value - 1.0) * _deviation(evidence, evidence.fit.values) / spread
     amber = slope.chance(1.0) < LIKELY and not 0.8 < slope.value < 1.25 and moved > SMALL
     red = amber and slope.chance(1.0) < CERTAIN and not 0.5 < slope.value < 2.0 and evidence.starts.rows is None
-    red |= any(m.chance() < CERTAIN and abs(m.value) / spread > MEDIUM for m in errors)
-    amber |= any(m.chance() < LIKELY and abs(m.value) / spread > SMALL for m in errors)
+    red |= any(m.chance(scale=evidence.unit) < CERTAIN and abs(m.value) / spread > MEDIUM for m in errors)
+    amber |= any(m.chance(scale=evidence.unit) < LIKELY and abs(m.value) / spread > SMALL for m in errors)
     return graded(amber, red)
 
 
@@ -92,7 +93,8 @@ def _mean_of_returns(evidence: Evidence) -> Compared:
     """The answer beside the mean of start returns, by what each episode adds to their difference."""
     off = _beside_returns(evidence)
     effect = abs(off.value) / evidence.spread if evidence.spread > 0.0 else 0.0
-    state = graded(off.chance() < LIKELY and effect > SMALL / 2.0, off.chance() < CERTAIN and effect > SMALL)
+    chance = off.chance(scale=evidence.unit)
+    state = graded(chance < LIKELY and effect > SMALL / 2.0, chance < CERTAIN and effect > SMALL)
     return Compared(state, f"The answer is off the mean of returns by {off.value:.3g} ± {2 * off.error:.2g}", off)
 
 
@@ -107,7 +109,7 @@ def _intervals_apart(evidence: Evidence) -> Compared:
     n = min(own.n_groups, plain.n_groups)
     off = Mean(own.value - plain.value, float(np.hypot(own.standard_error, plain.standard_error)), n)
     apart = max(own.low, plain.low) > min(own.high, plain.high) and abs(off.value) > TRIFLE * evidence.size
-    certain = off.chance() < CERTAIN and abs(off.value) > SMALL * evidence.spread
+    certain = off.chance(scale=evidence.unit) < CERTAIN and abs(off.value) > SMALL * evidence.spread
     of = "Of all steps, the" if evidence.n_steps > len(evidence.log) else "The"
     words = f"{of} answer's interval, {_bounds(own)}, and that of the mean of {plain.n_groups:,} returns, "
     words += f"{_bounds(plain)}, do not overlap"
@@ -139,20 +141,21 @@ def _beside_returns(evidence: Evidence) -> Mean:
 
 def _deviation(evidence: Evidence, found: FloatArray) -> float:
     """Standard deviation of predictions."""
-    return float(found[evidence.weights > 0.0].std())
+    return deviation(found[evidence.weights > 0.0])
 
 
 def _slope(evidence: Evidence, found: FloatArray) -> tuple[Mean, Mean]:
     """Slope of returns over predictions with an error over groups, and the mean error."""
     mean = evidence.mean(evidence.returns - found)
+    returns, found = evidence.returns / evidence.unit, found / evidence.unit
     centre = evidence.mean(found).value
     x = found - centre
     square = evidence.mean(x * x).value
     if not square > 1e-12 * max(1.0, centre * centre):  # the same prediction everywhere
         return Mean(1.0, np.inf, mean.n_groups), mean
     x /= square
-    slope = evidence.mean(x * (evidence.returns - evidence.mean(evidence.returns).value)).value
-    residual = (evidence.returns - mean.value - centre - slope * (found - centre)) * x
+    slope = evidence.mean(x * (returns - evidence.mean(returns).value)).value
+    residual = (returns - mean.value / evidence.unit - centre - slope * (found - centre)) * x
     return Mean(slope, evidence.mean(residual).error, mean.n_groups), mean
 
 

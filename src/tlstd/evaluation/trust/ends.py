@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tlstd.evaluation.trust.evidence import MEDIUM, SMALL, Evidence
 from tlstd.evaluation.trust.neighbours import MOST_QUERIES, Neighbours, thinned
 from tlstd.evaluation.trust.verdict import Check, graded, percent
+from tlstd.linalg.units import deviation, power_of_two
 from tlstd.logs.log import Log
 from tlstd.types import IntArray
 
@@ -206,10 +207,11 @@ def _other_reading(evidence: Evidence, changed: Log) -> tuple[float, float, floa
     values = [model.predict(evidence.steps.X) for model in models]
     answers = [evidence.value_by(model) for model in models]
     moved = abs(answers[1] - answers[0])
-    spread = max(evidence.spread, float(values[1].std()))
+    spread = max(evidence.spread, deviation(values[1]))
     if not spread > 0.0:
         return moved, 0.0, 0.0
-    everywhere = float(np.sqrt(np.mean((values[1] - values[0]) ** 2))) / spread
+    unit = power_of_two(*values)
+    everywhere = unit * float(np.sqrt(np.mean(((values[1] - values[0]) / unit) ** 2))) / spread
     return moved, max(moved / spread, everywhere), everywhere
 
 

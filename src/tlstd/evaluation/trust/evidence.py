@@ -23,6 +23,7 @@ from tlstd.features.auto_tiles import AutoTiles
 from tlstd.features.states import encoded
 from tlstd.linalg import held_out
 from tlstd.linalg.held_out import Folds, Targets
+from tlstd.linalg.units import deviation, power_of_two
 from tlstd.logs.log import Log
 from tlstd.types import FloatArray, IntArray, Matrix, Transitions
 
@@ -66,13 +67,16 @@ class Mean(NamedTuple):
     error: float
     n_groups: int
 
-    def chance(self, expected: float = 0.0) -> float:
-        """Probability of so large a difference from ``expected`` by chance, by Student's distribution."""
+    def chance(self, expected: float = 0.0, scale: float = 1.0) -> float:
+        """Probability of so large a difference from ``expected`` by chance, by Student's distribution.
+
+        ``scale`` is the size of the numbers that were averaged, for telling a difference from rounding.
+        """
         difference = abs(self.value - expected)
         if self.n_groups < 2 or not np.isfinite(difference):
             return 1.0
         if self.error <= 1e-12 * max(difference, abs(self.value)):
-            return 0.0 if difference > 1e-9 * max(1.0, abs(self.value)) else 1.0
+            return 0.0 if difference > 1e-9 * max(scale, abs(self.value)) else 1.0
         return float(2.0 * stdtr(self.n_groups - 1, -difference / self.error))
 
     def minus(self, other: Mean) -> Mean:
@@ -95,8 +99,9 @@ def clustered(values: FloatArray, weights: FloatArray, group: IntArray) -> Mean:
     used = sizes > 0.0
     if not used.any():
         return Mean(float("nan"), float("inf"), 0)
-    mean, error = held_out.scores(sums[used, None], sizes[used])
-    return Mean(float(mean[0]), float(error[0]), int(used.sum()))
+    unit = power_of_two(sums)
+    mean, error = held_out.scores(sums[used, None] / unit, sizes[used])
+    return Mean(unit * float(mean[0]), unit * float(error[0]), int(used.sum()))
 
 
 class Fit(NamedTuple):
@@ -237,9 +242,14 @@ class Evidence:
             values[mine], next_values[mine] = model.predict(held.X), model.predict(held.X_next)
         return Fit(values, next_values)
 
+    @cached_property
+    def unit(self) -> float:
+        """A power of two: the largest return is at least one such unit, and less than two."""
+        return power_of_two(self.returns)
+
     def squared_errors(self, values: FloatArray) -> FloatArray:
-        """Of predictions of the returns."""
-        squares: FloatArray = (self.returns - values) ** 2
+        """Of predictions of the returns, in units of ``unit``²."""
+        squares: FloatArray = ((self.returns - values) / self.unit) ** 2
         return squares
 
     def mean(self, values: FloatArray) -> Mean:
@@ -260,10 +270,10 @@ class Evidence:
         does not matter.
         """
         some = self.returns[self.first_steps]
-        spread = float(some.std()) if some.size >= 4 else 0.0
+        spread = deviation(some) if some.size >= 4 else 0.0
         every = self.returns[self.weights > 0.0]
-        if not spread > 1e-9 * max(1.0, float(np.abs(some).max(initial=0.0))):
-            spread = float(every.std())
+        if not spread > 1e-9 * max(self.unit, float(np.abs(some).max(initial=0.0))):
+            spread = deviation(every)
         return max(spread, PRACTICAL * self.size)
 
     @property
@@ -277,7 +287,7 @@ class Evidence:
         """Of the mean return of the start states of the whole log; of the mean over groups where there are none."""
         n = int(self.whole.begins.sum())
         if self.first_steps.size >= 4:
-            return float(self.returns[self.first_steps].std() / np.sqrt(n))
+            return float(deviation(self.returns[self.first_steps]) / np.sqrt(n))
         return self.mean(self.returns).error
 
     @property

@@ -40,7 +40,7 @@ def score(evidence: Evidence) -> Check:
     skill = gain.value / whole.value if whole.value > 0.0 else 0.0
     worse = gain.value < 0.0 and gain.chance() < CERTAIN and skill < -0.05
     better = gain.value > 0.0 and gain.chance() < 0.05
-    nothing = whole.value <= 1e-12 * max(1.0, float(np.square(evidence.returns).mean()))
+    nothing = whole.value <= 1e-12 * max(1.0, float(np.square(evidence.returns / evidence.unit).mean()))
     single = evidence.starts.rows is None  # over the log's own states what is wrong about single ones averages out
     state = graded(not (better or nothing), worse and single)
     sentence = f"Held-out returns are predicted with {percent(abs(skill))} less squared error than by their mean"
@@ -171,9 +171,10 @@ def stationarity(evidence: Evidence) -> Check:
         differences["reward"] = _halves(steps.rewards, everywhere, group, late)
     units = {key: evidence.spread / (1.0 if "start" in key else evidence.horizon) for key in differences}
     effects = {key: abs(d.value) / units[key] if units[key] > 0.0 else 0.0 for key, d in differences.items()}
+    chances = {key: d.chance(scale=evidence.unit) for key, d in differences.items()}
     states: dict[str, str] = {
-        key: graded(d.chance() < LIKELY and effects[key] > SMALL, d.chance() < CERTAIN and effects[key] > MEDIUM)
-        for key, d in differences.items()
+        key: graded(chance < LIKELY and effects[key] > SMALL, chance < CERTAIN and effects[key] > MEDIUM)
+        for key, chance in chances.items()
     }
     key = min(differences, key=lambda k: (ORDER.index(states[k]), -effects[k]))
     sentence = f"Between the halves of the log the {key} changes by {effects[key]:.2g} standard deviations"

@@ -10,6 +10,7 @@ from scipy.special import betaincc
 from tlstd.evaluation.trust.ends import ENOUGH, FEW, counted, pieces
 from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, PRACTICAL, SMALL, TRIFLE, Evidence, clustered
 from tlstd.evaluation.trust.verdict import Check, graded, percent, short
+from tlstd.linalg.units import power_of_two
 from tlstd.types import FloatArray
 
 LARGE, DOMINANT = 0.25, 0.5
@@ -82,9 +83,10 @@ def influence(evidence: Evidence) -> Check:
     notable = matters and (whole or _chance(share, moves.size) < RARE)
     state = graded(share > LARGE and notable, share > DOMINANT and matters and whole)
     order = np.argsort(-np.abs(moves), kind="stable")[:LISTED].tolist()
-    total = max(float(moves @ moves), 1e-300)
+    relative = moves / power_of_two(moves)
+    total = max(float(relative @ relative), 1e-300)
     listed: list[dict[str, Any]] = [
-        {"episode": str(names[g]), "moves_the_value_by": float(moves[g]), "share": float(moves[g] ** 2 / total)}
+        {"episode": str(names[g]), "moves_the_value_by": float(moves[g]), "share": float(relative[g] ** 2 / total)}
         for g in order
     ]
     data: dict[str, Any] = {"episodes": listed, "blocks": not whole, "standard_error": found.standard_error}
@@ -113,7 +115,7 @@ def influence(evidence: Evidence) -> Check:
 
 
 def _largest_share(moves: FloatArray) -> float:
-    squares = moves * moves
+    squares = (moves / power_of_two(moves)) ** 2
     return float(squares.max(initial=0.0) / max(float(squares.sum()), 1e-300))
 
 
