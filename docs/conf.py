@@ -33,7 +33,7 @@ autosummary_generate = False  # tables of names only: a page per object takes lo
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_use_type_comments = False  # there are none, and to look for them every function is parsed
-autodoc_type_aliases = {name: f"tlstd.types.{name}" for name in ("FloatArray", "IntArray", "Matrix")}
+autodoc_type_aliases = {name: f"tlstd.data.transitions.{name}" for name in ("FloatArray", "IntArray", "Matrix")}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 100
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from tlstd.types import FloatArray, SparseVector, Transitions, Vector
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
+from tlstd.data.vectors import SparseVector, Vector
 
 if TYPE_CHECKING:
     from tlstd.estimators.base import LinearEstimator

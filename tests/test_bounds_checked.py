@@ -19,11 +19,19 @@ ROOT = Path(__file__).parents[1]
 CHECKED = os.environ.get("NUMBA_BOUNDSCHECK") == "1"
 QUICK = [  # what compiles within seconds
     "tests/test_bounds_checked.py",
-    "tests/kernels/test_transitions.py",
-    "tests/test_crafted_files.py::test_crafted_files[TD]",
+    "tests/data/test_transition_kernels.py",
+    "tests/estimators/test_crafted_files.py::test_crafted_files[TD]",
     "tests/estimators/test_fuzz.py::test_random_inputs[TD]",
 ]
-ALL = ["tests/test_bounds_checked.py", "tests/kernels", "tests/test_crafted_files.py", "tests/estimators/test_fuzz.py"]
+ALL = [
+    "tests/test_bounds_checked.py",
+    "tests/classic",
+    "tests/data",
+    "tests/krylov/test_products.py",
+    "tests/zoo/test_ilstd_kernels.py",
+    "tests/estimators/test_crafted_files.py",
+    "tests/estimators/test_fuzz.py",
+]
 
 
 @pytest.mark.skipif(not CHECKED, reason="run by the test below")

@@ -213,7 +213,7 @@ def test_they_may_not_import_their_siblings(tree: Path) -> None:
     result = run(tree, *lint, folder=tree)
     assert result.returncode == 0, result.stdout + result.stderr
     changed = {
-        "Estimators": ("estimators/gtd.py", "from tlstd.estimators.td import TD"),
+        "Estimators": ("estimators/gtd.py", "from tlstd.classic.td import TD"),
         "Feature maps": ("features/powers.py", "from tlstd.features.rbf import RBF"),
         "Domains": ("domains/two_rooms.py", "from tlstd.domains.pendulum import Pendulum"),
     }

@@ -65,7 +65,7 @@ def test_only_public_names(path: Path) -> None:
     [
         "model._system.core()",
         "def f(m): return m.active._n_updates",
-        "from tlstd.types import _COLUMNS",
+        "from tlstd.data.transitions import _COLUMNS",
         "getattr(model, '_system')",
         "class A:\n    def f(self, other): return other._rank",
     ],

@@ -69,7 +69,7 @@ def test_imports_are_light() -> None:
     count = "print(*sorted(name for name in sys.modules if name.startswith('tlstd')))"
     begin = "import sys; before = set(sys.modules);"
     result = run([sys.executable, "-c", f"{begin} import tlstd; {loads}; {count}"])
-    assert result.stdout.splitlines() == ["tlstd", "tlstd tlstd.public"], result.stdout + result.stderr
+    assert result.stdout.splitlines() == ["tlstd", "tlstd tlstd.core.public"], result.stdout + result.stderr
     result = run([sys.executable, "-c", f"{begin} from tlstd.cli.app import app; {loads}"])
     heavy = {"numpy", "scipy", "numba", "llvmlite", "matplotlib", "polars", "gymnasium", "distributed", "rich"}
     assert "typer" in result.stdout.split(), result.stderr

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.statistics import mean_band
 
 COLOURS = {

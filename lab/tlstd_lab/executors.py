@@ -29,8 +29,8 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from tlstd.core.parameters import integer
 from tlstd.errors import InvalidParameterError
-from tlstd.parameters import integer
 from tlstd_lab import tasks
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.store import Store, versions
@@ -319,7 +319,7 @@ def _run_and_store(spec: RunSpec, store: Store) -> Outcome:
 
 def _compute(spec: RunSpec) -> _Result:
     """Compute a run with one BLAS thread."""
-    from tlstd.linalg.threads import one_thread
+    from tlstd.core.threads import one_thread
 
     task = tasks.load(spec.task, spec.version)
     with one_thread():

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.classic.lstd import LSTD
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.core.svd import inverse_factors, svd
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.registry import CLASSES
 from tlstd.estimators.step_sizes import Decay
-from tlstd.linalg.svd import inverse_factors, svd
-from tlstd.types import FloatArray, IntArray
 from tlstd_lab.problems import problem, stream
 
 

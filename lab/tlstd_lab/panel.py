@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidParameterError
-from tlstd.types import FloatArray
 from tlstd_lab.chart import Chart
 from tlstd_lab.claims import Claim
 from tlstd_lab.spec import RunSpec, Settings

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray, Matrix
+from tlstd.data.transitions import Transitions
 from tlstd.domains import MarkovRewardProcess, OffPolicyProcess, baird, boyan_chain, random_walk, spiral
 from tlstd.domains.baird import START as BAIRD_START
 from tlstd.domains.base import Domain
@@ -22,7 +24,6 @@ from tlstd.features.base import FeatureMap
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record, trajectory
-from tlstd.types import FloatArray, Matrix, Transitions
 
 EVALUATION_SEED = 10**6
 """Of the path whose states EnergyStorage is evaluated at; no run has it."""

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlstd.figures import new_figure
+from tlstd.core.figures import new_figure
 from tlstd_lab import drawing
 from tlstd_lab.claims import BEYOND, Claim, Finding
 from tlstd_lab.executors import Executor

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tlstd.classic.lstd import LSTD
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.core.svd import inverse_factors, svd
+from tlstd.data.transitions import Transitions
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.lstd import LSTD
-from tlstd.linalg.svd import inverse_factors, svd
-from tlstd.types import FloatArray, IntArray, Transitions
 
 
 class Family:

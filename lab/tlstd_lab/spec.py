@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.parameters import integer
 from tlstd.errors import InvalidParameterError
-from tlstd.parameters import integer
 from tlstd_lab import tasks
 
 EXACT = 2.0**53

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 
 RESAMPLES = 1000
 

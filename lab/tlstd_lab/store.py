@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tlstd
-from tlstd.container import replaceable, sync_folder
+from tlstd.core.file_format import replaceable, sync_folder
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError, TlstdError
 from tlstd_lab.spec import RunSpec, key_of
 

@@ -4,7 +4,7 @@ The sample efficiency of least squares in O(features x rank) memory. Start with 
 :class:`TransitionBuilder` (stepping an environment) or :class:`Transitions` (arrays and logs).
 """
 
-from tlstd.public import lazy
+from tlstd.core.public import lazy
 
 __version__ = "0.2.0"
 

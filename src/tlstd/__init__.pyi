@@ -3,6 +3,10 @@
 from tlstd.control.lspi import policy_iteration as policy_iteration
 from tlstd.control.policies import GreedyPolicy as GreedyPolicy
 from tlstd.control.sigma_points import sigma_point_policy_iteration as sigma_point_policy_iteration
+from tlstd.data.transitions import Transition as Transition
+from tlstd.data.transitions import TransitionBuilder as TransitionBuilder
+from tlstd.data.transitions import Transitions as Transitions
+from tlstd.data.vectors import SparseVector as SparseVector
 from tlstd.domains.baird import baird as baird
 from tlstd.domains.boyan_chain import boyan_chain as boyan_chain
 from tlstd.domains.garnet import garnet as garnet
@@ -18,19 +22,15 @@ from tlstd.errors import ReadOnlyError as ReadOnlyError
 from tlstd.errors import StateError as StateError
 from tlstd.errors import TlstdError as TlstdError
 from tlstd.estimators import *
+from tlstd.estimators.loading import load as load
+from tlstd.estimators.merging import merge as merge
 from tlstd.evaluation.evaluate import evaluate as evaluate
 from tlstd.features import *
 from tlstd.horde.horde import Horde as Horde
 from tlstd.horde.questions import Question as Question
 from tlstd.horde.steps import Steps as Steps
 from tlstd.logs.log import Log as Log
-from tlstd.merging import merge as merge
-from tlstd.state import load as load
-from tlstd.types import SparseVector as SparseVector
-from tlstd.types import Transition as Transition
-from tlstd.types import TransitionBuilder as TransitionBuilder
-from tlstd.types import Transitions as Transitions
-from tlstd.warming import warm_up as warm_up
+from tlstd.warmup import warm_up as warm_up
 
 __version__: str
 __all__: list[str]

@@ -11,26 +11,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tlstd.classic.lstd import LSTD
+from tlstd.classic.td import TD
+from tlstd.classic.true_online_td import TrueOnlineTD
+from tlstd.core.arrays import FloatArray
+from tlstd.core.figures import new_figure, save
+from tlstd.core.threads import one_thread
+from tlstd.data.transitions import Transitions
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.policies import EpsilonGreedy
-from tlstd.estimators.atd import ATD
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.ilstd import ILSTD
-from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.step_sizes import Decay
-from tlstd.estimators.td import TD
-from tlstd.estimators.tlstd import TLSTD
-from tlstd.estimators.true_online_td import TrueOnlineTD
 from tlstd.evaluation import true_values
 from tlstd.evaluation.evaluate import evaluate
 from tlstd.evaluation.evaluation import Evaluation
 from tlstd.features.rbf import RBF
-from tlstd.figures import new_figure, save
-from tlstd.linalg.threads import one_thread
+from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd.logs.log import Log
 from tlstd.streams.simulated import record, trajectory
-from tlstd.types import FloatArray, Transitions
+from tlstd.truncated.tlstd import TLSTD
+from tlstd.zoo.atd import ATD
+from tlstd.zoo.ilstd import ILSTD
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -16,8 +16,8 @@ True
 
 from __future__ import annotations
 
+from tlstd.core.extras import needs
 from tlstd.domains import DOMAINS
-from tlstd.extras import needs
 
 with needs("gymnasium"):
     import gymnasium

@@ -14,7 +14,7 @@ import numpy as np
 from tests.helpers import random_transitions
 from tlstd import Transitions
 from tlstd.cluster.shard import Shard
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 
 N = 200
 WHOLE = random_transitions(

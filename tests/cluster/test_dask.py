@@ -20,9 +20,9 @@ from tests.cluster.logs import SHORT, in_files
 from tests.cluster.parts import PARTS, Mortal, die_once, load, mostly_right
 from tlstd.cli.app import app
 from tlstd.cluster.clients import local_workers
-from tlstd.cluster.crews import InProcess, OnDask
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.operator import ShardedOperator
+from tlstd.cluster.shard_pool import InProcess, OnDask
 
 LOADS = [partial(load, i) for i in range(len(PARTS))]
 
@@ -85,7 +85,7 @@ def test_killed_worker(
     V = np.ones((here.n, 2))
     assert (there.operator.matvec(V) == here.matvec(V)).all()
     client.wait_for_workers(2)
-    monkeypatch.setattr("tlstd.cluster.crews.SPREAD", 0.0)
+    monkeypatch.setattr("tlstd.cluster.shard_pool.SPREAD", 0.0)
     assert (there.operator.rmatvec(V) == here.rmatvec(V)).all()
     held = Counter(worker for workers in client.who_has(there.crew._shards).values() for worker in workers)
     assert sorted(held.values()) == [3, 4]

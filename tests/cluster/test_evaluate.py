@@ -13,15 +13,15 @@ import tlstd
 from tests.cluster.logs import SHORT, in_files
 from tests.cluster.parts import mostly_right
 from tlstd import Log
-from tlstd.cluster.crews import InProcess
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.files import prepare
 from tlstd.cluster.log_shard import LogFile
+from tlstd.cluster.shard_pool import InProcess
 from tlstd.errors import InvalidInputError, StateError
 from tlstd.evaluation.evaluation import Evaluation
 from tlstd.evaluation.value_function import ValueFunction
+from tlstd.logs.messages import joined_note
 from tlstd.logs.readers import file_names
-from tlstd.logs.words import joined_note
 
 FEW = ("KrylovLSTD", "LSTDQ")
 

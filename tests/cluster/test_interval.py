@@ -16,16 +16,16 @@ from tests.cluster.logs import LOG, in_files
 from tests.cluster.parts import WHOLE, N, cut, mostly_right
 from tlstd import KrylovLSTD, Transitions
 from tlstd.cluster import evaluate as of_files
-from tlstd.cluster.crews import InProcess
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.group_sums import spread
 from tlstd.cluster.interval import AskedMean, Guess, sharded_interval
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.shard import AskedStates, Shard
-from tlstd.evaluation import rows_of_states
+from tlstd.cluster.shard_pool import InProcess
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.evaluation import table_states
 from tlstd.evaluation.influence import Asked, degrees, influences, standard_error
 from tlstd.evaluation.intervals import interval_of
-from tlstd.types import FloatArray, IntArray
 
 LAMBDA = 0.7
 CUTS = (17, 140, 141, 260)
@@ -115,7 +115,7 @@ def few_steps_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(of_files, "SAMPLED", 500)
     monkeypatch.setattr(of_files, "SAMPLE", 400)
     for name in ("LAMBDAS", "OFF_POLICY_LAMBDAS"):
-        monkeypatch.setattr(rows_of_states, name, (0.5, 0.5))
+        monkeypatch.setattr(table_states, name, (0.5, 0.5))
 
 
 @pytest.mark.usefixtures("few_steps_are_many")

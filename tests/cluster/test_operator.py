@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tests.cluster.parts import WHOLE, cut
-from tests.test_merging import restarted, steps
+from tests.estimators.test_merging import restarted, steps
 from tlstd import KrylovLSTD, TileCoder, Transitions
-from tlstd.cluster.crews import InProcess
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.shard import Shard
+from tlstd.cluster.shard_pool import InProcess
 from tlstd.cluster.tree_sums import joined, pairwise_sum, tree_sums
 from tlstd.domains.energy_programme import never_store
 from tlstd.domains.energy_storage import EnergyStorage

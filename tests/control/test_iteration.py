@@ -9,8 +9,8 @@ import pytest
 
 from tlstd import OneHot, StateAction
 from tlstd.control.iteration import Loop
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidParameterError
-from tlstd.types import FloatArray, IntArray
 
 FEATURES = StateAction(OneHot([0], [1]), 3)
 

@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
+from tlstd.core.arrays import FloatArray
 from tlstd.diagnostics import Bound, bound, compare, picard, proof_steps
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.types import FloatArray
 
 
 class Case(NamedTuple):

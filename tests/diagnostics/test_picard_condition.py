@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from tlstd.core.arrays import FloatArray
 from tlstd.diagnostics import Exponents, picard, plot_picard
 from tlstd.domains import boyan_chain
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.types import FloatArray
 
 
 def rotated(sigma: FloatArray, coefficients: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:

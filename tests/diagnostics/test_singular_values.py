@@ -8,10 +8,10 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.helpers import random_transitions
+from tlstd.classic.lstd import LSTD
 from tlstd.diagnostics import effective_rank, singular_values, spectrum
 from tlstd.errors import CapacityError, InvalidInputError, InvalidParameterError
-from tlstd.estimators.lstd import LSTD
-from tlstd.estimators.tlstd import TLSTD
+from tlstd.truncated.tlstd import TLSTD
 
 
 def test_spectrum_is_the_root_of_the_eigenvalues_of_the_square() -> None:

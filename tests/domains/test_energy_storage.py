@@ -8,10 +8,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
 
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.energy_storage import EnergyStorage, StoragePolicy, contribution
 from tlstd.domains.policies import Deterministic, EpsilonGreedy
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.types import FloatArray
 
 SMALL = EnergyStorage(
     capacity=3,

@@ -15,6 +15,7 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tlstd.core.arrays import FloatArray
 from tlstd.domains import DOMAINS
 from tlstd.domains.base import Domain, Step
 from tlstd.domains.energy_storage import EnergyStorage
@@ -24,7 +25,6 @@ from tlstd.domains.pendulum import Pendulum
 from tlstd.domains.policies import Deterministic
 from tlstd.envs import ENVIRONMENTS
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.types import FloatArray
 
 NAMES = sorted(DOMAINS)
 

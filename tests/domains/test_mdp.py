@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
 from tlstd.domains import MarkovRewardProcess, OffPolicyProcess, boyan_chain, garnet, garnet_off_policy, random_walk
 from tlstd.errors import InvalidParameterError
-from tlstd.types import FloatArray, Transitions
 
 N_BATCHES = 40
 

@@ -8,9 +8,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.types import FloatArray
 
 CAR = MountainCar()
 

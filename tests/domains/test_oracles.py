@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tlstd.classic.td import TD
 from tlstd.domains import (
     ORACLES,
     MarkovRewardProcess,
@@ -19,7 +20,6 @@ from tlstd.domains import (
 from tlstd.domains.baird import START
 from tlstd.domains.spiral import spiral_weights
 from tlstd.errors import InvalidParameterError
-from tlstd.estimators.td import TD
 
 
 def test_registry() -> None:

@@ -9,9 +9,9 @@ import pytest
 import scipy.integrate
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.pendulum import Pendulum
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.types import FloatArray
 
 PENDULUM = Pendulum()
 POLICY = PENDULUM.policy()

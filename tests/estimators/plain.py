@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tlstd import container
+from tlstd.core import file_format
+from tlstd.core.arrays import FloatArray, as_matrix
+from tlstd.data.transitions import Transition, Transitions
+from tlstd.data.vectors import SparseVector, as_vector
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError, TlstdError
-from tlstd.types import FloatArray, SparseVector, Transition, Transitions, as_matrix, as_vector
 
 
 class State(NamedTuple):
@@ -102,10 +104,10 @@ class Plain:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         n, w, z = self.state
-        container.write(path, type(self).__name__, {"n_features": self.n_features}, {"n": n, "w": w, "z": z})
+        file_format.write(path, type(self).__name__, {"n_features": self.n_features}, {"n": n, "w": w, "z": z})
 
     @classmethod
-    def _loaded(cls, contents: container.Contents, classes: Mapping[str, type]) -> Plain:
+    def _loaded(cls, contents: file_format.Contents, classes: Mapping[str, type]) -> Plain:
         model = cls(contents.parameters["n_features"])
         saved, d = contents.saved, model.n_features
         model.state = State(saved.integer("n"), saved.floats("w", d), saved.floats("z", d))

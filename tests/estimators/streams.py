@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
 from tlstd.estimators.base import LinearEstimator
-from tlstd.types import FloatArray, Transitions
 
 Model = TypeVar("Model", bound=LinearEstimator)
 

@@ -106,7 +106,8 @@ def test_warm_up_changes_nothing(name: str) -> None:
 
 def test_after_warm_up_nothing_is_compiled() -> None:
     """Of TD and t-LSTD with sparse vectors: no kernel gets a further specialisation, and a compression was among it."""
-    from tlstd.kernels import lstd, sparse, td, transitions
+    from tlstd.classic.kernels import lstd, td
+    from tlstd.data.kernels import sparse, transitions
 
     def compiled() -> int:
         kernels = [kernel for file in (lstd, sparse, td, transitions) for kernel in vars(file).values()]

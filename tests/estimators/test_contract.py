@@ -21,19 +21,21 @@ from threadpoolctl import threadpool_limits
 import tlstd
 from tests.estimators.plain import Plain
 from tests.helpers import random_transitions
-from tlstd import container
 from tlstd.checks import CHECKS, Check, ContractError, Factory, check_estimator, children, reliability
+from tlstd.classic.lstd import LSTD
+from tlstd.classic.td import TD
+from tlstd.classic.true_online_td import TrueOnlineTD
+from tlstd.core import file_format
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.batch import Batch
+from tlstd.data.transitions import Transition, Transitions
+from tlstd.data.vectors import SparseVector, as_vector
 from tlstd.errors import BusyError, InvalidInputError, InvalidParameterError
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.ilstd import ILSTD
-from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.estimators.step_sizes import Decay
-from tlstd.estimators.td import TD
-from tlstd.estimators.tlstd import TLSTD
-from tlstd.estimators.true_online_td import TrueOnlineTD
-from tlstd.linalg.batch import Batch
-from tlstd.types import FloatArray, IntArray, SparseVector, Transition, Transitions, as_vector
+from tlstd.truncated.tlstd import TLSTD
+from tlstd.zoo.ilstd import ILSTD
 
 OF_ALL = set(reliability.CHECKS) - {reliability.check_exceptions_leave_a_prefix}
 """Checks of what the base class does: locks, copies, threads."""
@@ -496,7 +498,7 @@ class MergesHalfway(LSTD):
     def _parameters(self) -> dict[str, Any]:
         return {"n_features": self.n_features, "n_targets": self.n_targets}
 
-    def _merged_state(self, other: LSTD) -> container.State:
+    def _merged_state(self, other: LSTD) -> file_format.State:
         state = super()._merged_state(other)
         system = dict(state["system"])
         return {"system": system | {"A": system["A"] + self._system.averaged()[0]}}

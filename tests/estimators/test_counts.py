@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tlstd import TD, Handover, Horde, OneHot, Question, Steps, Transitions
+from tlstd.core.arrays import FloatArray
 from tlstd.estimators.registry import ESTIMATORS
-from tlstd.types import FloatArray
 
 N, BATCHES, D = 300, 6, 12
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from tlstd.checks import children, inputs
+from tlstd.classic.lstd import LSTD
 from tlstd.errors import TlstdError
-from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.registry import ESTIMATORS
-from tlstd.estimators.tlstd import TLSTD
+from tlstd.truncated.tlstd import TLSTD
 
 MODELS: dict[str, Callable[..., Any]] = {
     **ESTIMATORS,

@@ -10,10 +10,11 @@ import pytest
 from tlstd import TD, TLSTD, Decay, KrylovLSTD, TrueOnlineTD
 from tlstd.checks import reliability
 from tlstd.checks.data import as_sparse, stream
+from tlstd.data.transitions import Transition, TransitionBuilder
+from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidInputError, TlstdError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.registry import ESTIMATORS
-from tlstd.types import SparseVector, Transition, TransitionBuilder
 
 D = 60
 

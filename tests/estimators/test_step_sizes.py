@@ -8,10 +8,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.helpers import random_transitions
+from tlstd.classic.td import TD
+from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.step_sizes import Constant, Decay, Function, as_schedule
-from tlstd.estimators.td import TD
-from tlstd.types import FloatArray
 
 
 class TestValues:

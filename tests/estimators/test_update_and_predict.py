@@ -17,9 +17,9 @@ import tlstd
 from tests.helpers import random_transitions
 from tlstd import ATD, ILSTD, LSTD, TD, TLSTD, Decay, Handover, KrylovLSTD, Replay, Transitions, TrueOnlineTD
 from tlstd.checks import Factory
+from tlstd.core.arrays import FloatArray
 from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.registry import ESTIMATORS
-from tlstd.types import FloatArray
 
 LOOPS: dict[str, Factory] = {
     **{name: ESTIMATORS[name] for name in ("ForgetfulLSTD", "ILSTD", "LSTD (recursive)", "LinearDyna")},

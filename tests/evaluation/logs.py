@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlstd import Log
-from tlstd.types import FloatArray, IntArray
+from tlstd.core.arrays import FloatArray, IntArray
 
 
 class Decisions(NamedTuple):

@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose
 import tlstd
 from tests.evaluation.logs import random_decisions, simulated
 from tlstd import AutoTiles, KrylovLSTD, Log, OneHot
+from tlstd.core.arrays import FloatArray
+from tlstd.data.held_out import make_folds
 from tlstd.evaluation import action_values
 from tlstd.evaluation.action_values import action_transitions, choose_dimension, constants, joint_transitions
 from tlstd.evaluation.policies import Target, as_target
-from tlstd.linalg.held_out import make_folds
-from tlstd.types import FloatArray
 
 
 def splits(rng: np.random.Generator, n: int, n_actions: int) -> FloatArray:

@@ -22,13 +22,13 @@ from tlstd import (
     TrueOnlineTD,
     random_walk,
 )
+from tlstd.core.arrays import FloatArray
+from tlstd.data.held_out import make_folds
 from tlstd.domains.garnet import garnet, garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.estimators.base import LinearEstimator
 from tlstd.evaluation import Choice, choose
 from tlstd.evaluation.reference import reference_model, reference_values
-from tlstd.linalg.held_out import make_folds
-from tlstd.types import FloatArray
 
 CUTOFFS = [0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4, 0.0]
 

@@ -27,9 +27,9 @@ from tlstd import (
     Transitions,
     TrueOnlineTD,
 )
+from tlstd.core.arrays import FloatArray
 from tlstd.estimators.base import LinearEstimator
 from tlstd.evaluation import Choice, choose
-from tlstd.types import FloatArray
 
 D = 6
 SCALES = np.array([1.0, 0.8, 0.5, 0.3, 0.2, 0.1])

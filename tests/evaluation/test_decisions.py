@@ -11,7 +11,7 @@ import pytest
 
 import tlstd
 from tlstd.cluster.evaluate import evaluate_files
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 
 NOTE = "There are no episodes and the discount is 0: each of the 1,000 rows is an episode of one step."
 

@@ -13,13 +13,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 import tlstd
 from tests.evaluation.logs import lake, mean_return, play, pole_log, pole_policy, random_decisions, simulated
 from tlstd import KrylovLSTD, Log, OneHot, TileCoder
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError
 from tlstd.evaluation import Evaluation, ValueFunction, evaluate, rollout_values, true_values
 from tlstd.evaluation import evaluate as evaluate_function
 from tlstd.streams import trajectory
-from tlstd.types import FloatArray
 
 
 def names(evaluation: Evaluation) -> list[str]:
@@ -196,7 +196,7 @@ def test_a_stream_without_end() -> None:
 
 
 def test_large_logs_are_chosen_on_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    module: Any = __import__("tlstd.evaluation.run", fromlist=["SAMPLED"])
+    module: Any = __import__("tlstd.evaluation.task", fromlist=["SAMPLED"])
     monkeypatch.setattr(module, "SAMPLED", 1_000)
     monkeypatch.setattr(module, "SAMPLE", 500)
     rng = np.random.default_rng(1)

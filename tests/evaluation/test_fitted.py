@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.evaluation.logs import random_decisions, simulated
 from tlstd import KrylovLSTD, Log
 from tlstd.evaluation import ValueFunction, evaluate
-from tlstd.evaluation.asked_of_log import influence_on
+from tlstd.evaluation.log_intervals import influence_on
 
 POLICY = np.random.default_rng(5).dirichlet(np.ones(2), 6)
 
@@ -77,9 +77,9 @@ def test_influence_counts_the_offsets(case: str) -> None:
 
 def test_the_fit_of_a_part_has_its_start_states(monkeypatch: pytest.MonkeyPatch) -> None:
     """LSTDQ of a large log learns from some episodes: rows and start states are those of that part."""
-    monkeypatch.setattr("tlstd.evaluation.run.SAMPLED", 500)
-    monkeypatch.setattr("tlstd.evaluation.run.SAMPLE", 200)
-    monkeypatch.setattr("tlstd.evaluation.rows_of_actions.MOST_STEPS", 300)
+    monkeypatch.setattr("tlstd.evaluation.task.SAMPLED", 500)
+    monkeypatch.setattr("tlstd.evaluation.task.SAMPLE", 200)
+    monkeypatch.setattr("tlstd.evaluation.table_actions.MOST_STEPS", 300)
     log = decisions(False)
     for policy in (lambda s: POLICY[s], POLICY[log.observations]):
         evaluation = evaluate(log, gamma=0.9, policy=policy, estimators="LSTDQ")

@@ -9,12 +9,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tlstd import KrylovLSTD, Transitions, random_walk
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.held_out import make_folds
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.evaluation.bootstrap import bootstrap_interval
 from tlstd.evaluation.influence import Asked, Influence, influences
 from tlstd.evaluation.intervals import ROUNDING, difference_interval, interval_of, mean_interval
-from tlstd.linalg.held_out import make_folds
-from tlstd.types import FloatArray, IntArray
 
 
 class Dense(NamedTuple):

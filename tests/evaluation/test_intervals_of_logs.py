@@ -9,10 +9,10 @@ import pytest
 
 from tests.evaluation.logs import Decisions, random_decisions, simulated
 from tlstd import Log
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.evaluation import Evaluation, asked_of_log, difference, evaluate
-from tlstd.evaluation.asked_of_log import learned_rows
-from tlstd.types import FloatArray, IntArray
+from tlstd.evaluation import Evaluation, difference, evaluate, log_intervals
+from tlstd.evaluation.log_intervals import learned_rows
 
 GAMMA = 0.9
 BEHAVIOUR = np.tile([0.5, 0.5], (12, 1))
@@ -136,10 +136,10 @@ def test_large_logs_by_a_sample(name: str, request: pytest.FixtureRequest, monke
     """The adjoint system of a quarter of the steps, used on all: nearly the same value and width."""
     evaluation: Evaluation = request.getfixturevalue(name)
     exact = evaluation.interval()
-    monkeypatch.setattr(asked_of_log, "SAMPLED", 1_000)
-    monkeypatch.setattr(asked_of_log, "SAMPLE", 1_500)
+    monkeypatch.setattr(log_intervals, "SAMPLED", 1_000)
+    monkeypatch.setattr(log_intervals, "SAMPLE", 1_500)
     assert evaluation.fitted is not None
-    found = asked_of_log.interval_for(evaluation.fitted, None, 0.95, "auto")
+    found = log_intervals.interval_for(evaluation.fitted, None, 0.95, "auto")
     assert found.kind == "sampled"
     assert found.n_groups == exact.n_groups
     assert abs(found.value - exact.value) < 0.5 * exact.standard_error

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tlstd import LSTD, InvalidInputError, Transitions, random_walk
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.garnet import garnet_off_policy
 from tlstd.evaluation import returns, score
-from tlstd.types import FloatArray
 
 
 def lifetimes(n_episodes: int, stay: float, limit: int, gamma: float, seed: int) -> Transitions:

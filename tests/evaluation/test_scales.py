@@ -16,8 +16,9 @@ from tests.cluster.logs import SHORT, in_files
 from tests.evaluation.logs import random_decisions, simulated
 from tlstd import KrylovLSTD, Log, evaluate, random_walk
 from tlstd.cluster.evaluate import evaluate_files
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.transitions import Transitions
 from tlstd.evaluation import Evaluation, choose, difference, score
-from tlstd.types import FloatArray, IntArray, Transitions
 
 SCALES = [1e-300, 1e-200, 1e-161, 1e-155, 1e-8, 1e60, 1e98]
 """Rewards up to 1e100 are accepted."""

@@ -8,13 +8,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.domains import test_mountain_car, test_pendulum
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.base import Domain, Step
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.domains.policies import Deterministic, EpsilonGreedy
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.evaluation import rollout_values, true_values
-from tlstd.types import FloatArray
 
 CAR, PENDULUM = MountainCar(), Pendulum()
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from tests.evaluation.logs import play, pole_policy, random_decisions, simulated
 from tlstd import Log, boyan_chain, random_walk
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.features.columns import Columns
 from tlstd.streams import trajectory
-from tlstd.types import FloatArray
 
 
 class Case(NamedTuple):

@@ -7,10 +7,12 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tlstd.classic.lstd import LSTD
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import TransitionBuilder, Transitions
+from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.estimators.lstd import LSTD
 from tlstd.features import FEATURE_MAPS, RBF, Concatenate, Fourier, StateAction, TileCoder
-from tlstd.types import FloatArray, SparseVector, TransitionBuilder, Transitions
 
 LOW, HIGH = np.array([0.0, -1.0]), np.array([1.0, 2.0])
 TILES = TileCoder(LOW, HIGH, tiles=(2, 3), tilings=2, bias=True)

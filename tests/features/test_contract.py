@@ -12,11 +12,11 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tlstd.core.arrays import FloatArray, SoundRows, as_matrix
+from tlstd.data.vectors import SparseVector, Vector
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features import FEATURE_MAPS, Concatenate, FeatureMap, StateAction, TileCoder
 from tlstd.features.states import encoded_once
-from tlstd.types import FloatArray, SparseVector, Vector, as_matrix
-from tlstd.validation import SoundRows
 
 EACH = pytest.mark.parametrize(
     ("features", "low", "high"),

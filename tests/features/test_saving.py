@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from tlstd import FEATURE_MAPS, Columns, Concatenate, OneHot, StateAction, TileCoder
-from tlstd.container import Saved
+from tlstd.core.file_format import Saved
 from tlstd.errors import StateError
 from tlstd.features.saving import description, restored
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features import TileCoder
-from tlstd.types import FloatArray, IntArray
 
 
 def coordinates_one_by_one(coder: TileCoder, state: FloatArray) -> IntArray:
@@ -326,7 +326,7 @@ class TestHashing:
 @pytest.mark.parametrize("seed", range(6))
 def test_the_quick_kernel_is_the_plain_one(seed: int) -> None:
     """Boundaries of tiles, corners, states outside and infinite ones, up to indices of 53 bits."""
-    from tlstd.kernels import tiles as kernels
+    from tlstd.features.kernels import tiles as kernels
 
     rng = np.random.default_rng(seed)
     for counts, tilings in (([1], 1), ([7, 1, 3], 5), ([10, 10], 10), ([5, 5, 10, 5], 32), ([2**20, 2**20, 2**10], 8)):

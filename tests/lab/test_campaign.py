@@ -25,13 +25,13 @@ from typer.testing import CliRunner
 
 from tests.estimators.plain import Plain, State
 from tests.page.conftest import chrome
-from tlstd import container
 from tlstd.checks import children
 from tlstd.cli.app import app
+from tlstd.core import file_format
+from tlstd.data.transitions import Transition
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.registry import ESTIMATORS
-from tlstd.estimators.tlstd import TLSTD
-from tlstd.types import Transition
+from tlstd.truncated.tlstd import TLSTD
 
 __all__ = ["chrome"]
 
@@ -199,7 +199,7 @@ def test_terminal(subject: str, tmp_path: Path) -> None:
 
 
 def test_terminal_finds_raw_escapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(container, "printable", lambda text: text)
+    monkeypatch.setattr(file_format, "printable", lambda text: text)
     with pytest.raises(AssertionError, match="standard error has"):
         terminal.check(["inspect", "one", "\u202ered"], as_json=False)
 

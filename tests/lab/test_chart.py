@@ -28,7 +28,7 @@ from tlstd_lab.chart import (
 )
 from tlstd_lab.statistics import mean_band
 
-from tlstd.figures import new_figure
+from tlstd.core.figures import new_figure
 
 RUNS = np.array([[4.0, 2.0, 1.0], [6.0, 3.0, 1.5], [5.0, 2.0, np.inf]])
 

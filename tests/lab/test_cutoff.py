@@ -14,9 +14,10 @@ from tlstd_lab.questions.cutoff import task
 from tlstd_lab.questions.cutoff.panel import CUTOFFS
 from tlstd_lab.store import Run, Store
 
-from tlstd.estimators.lstd import LSTD
-from tlstd.estimators.tlstd import TLSTD
-from tlstd.types import FloatArray, Transitions
+from tlstd.classic.lstd import LSTD
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
+from tlstd.truncated.tlstd import TLSTD
 
 N, T = 30, 400
 GRID = np.array(CUTOFFS)

@@ -15,12 +15,12 @@ from tlstd_lab.questions.figure_a import task
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.store import Store
 
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.errors import InvalidParameterError
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
-from tlstd.types import FloatArray
 
 
 class MadeUp(Results):

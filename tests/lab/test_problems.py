@@ -8,7 +8,7 @@ from tlstd_lab.problems import PROBLEMS, problem, stream
 from tlstd_lab.questions.printed import task as printed
 
 from tlstd import LSTD, TLSTD, InvalidParameterError, TrueOnlineTD
-from tlstd.estimators.handover import Handover
+from tlstd.zoo.handover import Handover
 
 INSTANCES = [name for name in PROBLEMS if name.startswith("energy-")]
 """Each has a policy by dynamic programming, half a minute of work."""

@@ -11,9 +11,9 @@ from tlstd_lab.questions.reorientation.task import BOTTOM, compare, distance, ha
 from tlstd_lab.spec import RunSpec
 
 from tests.lab.synthetic import Columns, Synthetic
-from tlstd.estimators.lstd import LSTD
-from tlstd.estimators.tlstd import TLSTD
-from tlstd.types import Transitions
+from tlstd.classic.lstd import LSTD
+from tlstd.data.transitions import Transitions
+from tlstd.truncated.tlstd import TLSTD
 
 
 @pytest.fixture(autouse=True)

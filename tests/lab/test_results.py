@@ -11,7 +11,7 @@ from tlstd_lab.questions import PANELS, panel
 from tlstd_lab.report import claims_page
 from tlstd_lab.store import Store
 
-from tlstd.figures import new_figure
+from tlstd.core.figures import new_figure
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")

@@ -14,10 +14,10 @@ from tlstd_lab.questions import panel
 from tlstd_lab.questions.smoothness import task
 from tlstd_lab.store import Store
 
+from tlstd.classic.td import TD
+from tlstd.core.arrays import FloatArray
 from tlstd.domains import boyan_chain
-from tlstd.estimators.td import TD
-from tlstd.estimators.tlstd import TLSTD
-from tlstd.types import FloatArray
+from tlstd.truncated.tlstd import TLSTD
 
 
 def test_summary_by_hand() -> None:

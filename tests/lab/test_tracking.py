@@ -12,12 +12,12 @@ from tlstd_lab.questions import panel
 from tlstd_lab.questions.tracking import task
 from tlstd_lab.store import Store
 
+from tlstd.classic.lstd import LSTD
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.mountain_car import MountainCar, energy_pumping
 from tlstd.errors import InvalidParameterError
-from tlstd.estimators.lstd import LSTD
 from tlstd.features.rbf import RBF
 from tlstd.streams.simulated import record
-from tlstd.types import FloatArray
 
 
 def test_changed_rewards_by_hand() -> None:

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from tlstd import LSTD, InvalidInputError, InvalidParameterError, Log, TileCoder, Transitions
+from tlstd.core.arrays import FloatArray
 from tlstd.logs.joining import concatenate
-from tlstd.types import FloatArray
 
 GAMMA = 0.9
 

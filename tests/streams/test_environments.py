@@ -18,12 +18,12 @@ from gymnasium.wrappers import Autoreset, FlattenObservation, TimeLimit, Transfo
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tlstd import LSTD, Columns, TileCoder, Transition, TransitionBuilder, Transitions
+from tlstd.core.arrays import FloatArray
 from tlstd.domains import DOMAINS
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.envs import ENVIRONMENTS
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.streams import from_gymnasium
-from tlstd.types import FloatArray
 
 GAMMA = 0.9
 MODES = list(AutoresetMode)

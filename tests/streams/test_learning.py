@@ -14,19 +14,20 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from tlstd.classic.lstd import LSTD
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
 from tlstd.domains.base import Domain
 from tlstd.domains.energy_programme import exact_values
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.domains.policies import EpsilonGreedy
-from tlstd.estimators.lstd import LSTD
 from tlstd.evaluation import rollout_values, true_values
 from tlstd.features.base import FeatureMap
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams import Trajectory, encode, trajectory
-from tlstd.types import FloatArray, Transitions
 
 
 @dataclass(frozen=True)

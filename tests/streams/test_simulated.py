@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.base import Domain, Step
 from tlstd.domains.energy_programme import greedy
 from tlstd.domains.energy_storage import EnergyStorage
@@ -19,7 +20,6 @@ from tlstd.domains.policies import EpsilonGreedy, Policy
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams import Trajectory, encode, record, stream, trajectory
-from tlstd.types import FloatArray
 
 CAR, PENDULUM, STORAGE = MountainCar(), Pendulum(), EnergyStorage()
 CARELESS = EpsilonGreedy(CAR.policy(), [-1, 0, 1], epsilon=0.2)

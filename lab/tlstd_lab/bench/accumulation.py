@@ -7,13 +7,13 @@ from functools import partial
 
 import numpy as np
 
+from tlstd.classic.lstd import LSTD
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.domains.base import Domain
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
-from tlstd.estimators.lstd import LSTD
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import trajectory
-from tlstd.types import FloatArray, IntArray
 from tlstd_lab.bench import problems
 from tlstd_lab.bench.row import Bench, Line, speed_up
 from tlstd_lab.bench.timing import Side

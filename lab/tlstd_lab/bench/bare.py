@@ -22,7 +22,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg.lapack import dgesdd
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.bench import problems
 from tlstd_lab.bench.problems import Problem, Warm, warmed, whole
 from tlstd_lab.bench.row import Bench, Line, cost

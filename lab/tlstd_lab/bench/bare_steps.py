@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.kernels.jit import kernel
-from tlstd.types import FloatArray, IntArray
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.core.jit import kernel
 
 _LARGEST = 1e100
 REFUSED = -1e300

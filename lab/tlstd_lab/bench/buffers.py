@@ -6,13 +6,14 @@ from statistics import median
 
 import numpy as np
 
+from tlstd.classic.lstd import LSTD
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.transitions import Transitions
 from tlstd.domains.mountain_car import MountainCar
-from tlstd.estimators.lstd import LSTD
-from tlstd.estimators.tlstd import TLSTD
 from tlstd.evaluation import true_values
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record
-from tlstd.types import FloatArray, IntArray, Transitions
+from tlstd.truncated.tlstd import TLSTD
 from tlstd_lab.bench import problems
 from tlstd_lab.bench.problems import whole
 from tlstd_lab.bench.row import Bench, Line, cost

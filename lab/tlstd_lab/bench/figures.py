@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlstd.figures import new_figure, save
+from tlstd.core.figures import new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

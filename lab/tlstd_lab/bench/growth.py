@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.classic.td import TD
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.ilstd import ILSTD
-from tlstd.estimators.projected_lstd import ProjectedLSTD
-from tlstd.estimators.sketched_lstd import SketchedLSTD
 from tlstd.estimators.step_sizes import Decay
-from tlstd.estimators.td import TD
-from tlstd.estimators.tlstd import TLSTD
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record
-from tlstd.types import FloatArray, Transitions
+from tlstd.truncated.tlstd import TLSTD
+from tlstd.zoo.ilstd import ILSTD
+from tlstd.zoo.projected_lstd import ProjectedLSTD
+from tlstd.zoo.sketched_lstd import SketchedLSTD
 from tlstd_lab.bench import problems
 from tlstd_lab.bench.problems import scattered, whole
 from tlstd_lab.bench.row import Bench, Line, Target, duration

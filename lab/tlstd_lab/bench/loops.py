@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tlstd.kernels.jit import kernel
-from tlstd.linalg.batch import CSRArrays
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
+from tlstd.core.jit import kernel
+from tlstd.data.batch import CSRArrays
 
 
 @kernel

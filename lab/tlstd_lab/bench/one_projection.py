@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 
 
 class OneProjectionTLSTD:

@@ -11,15 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tlstd.classic.lstd import LSTD
+from tlstd.classic.td import TD
+from tlstd.classic.true_online_td import TrueOnlineTD
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.transitions import Transition, TransitionBuilder
+from tlstd.data.vectors import Vector
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.lstd import LSTD
-from tlstd.estimators.td import TD
-from tlstd.estimators.tlstd import TLSTD
-from tlstd.estimators.true_online_td import TrueOnlineTD
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import trajectory
-from tlstd.types import FloatArray, IntArray, Transition, TransitionBuilder, Vector
+from tlstd.truncated.tlstd import TLSTD
 from tlstd_lab.bench import bare_steps
 from tlstd_lab.bench.row import Bench, Line, cost, duration
 from tlstd_lab.bench.timing import Side

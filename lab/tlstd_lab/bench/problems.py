@@ -10,14 +10,16 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transition, Transitions
+from tlstd.data.vectors import SparseVector, Vector
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.tlstd import TLSTD
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record
-from tlstd.types import FloatArray, SparseVector, Transition, Transitions, Vector
+from tlstd.truncated.tlstd import TLSTD
 from tlstd_lab.bench.one_projection import OneProjectionTLSTD
 from tlstd_lab.bench.timing import Side
 from tlstd_lab.reference import ReferenceTLSTD

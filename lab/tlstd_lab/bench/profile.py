@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tlstd.linalg.threads import one_thread
+from tlstd.core.threads import one_thread
 from tlstd_lab.bench import problems
 from tlstd_lab.bench.problems import Problem, warmed, whole
 

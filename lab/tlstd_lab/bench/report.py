@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_info
 
+from tlstd.core.threads import one_thread
 from tlstd.errors import InvalidParameterError
-from tlstd.linalg.threads import one_thread
 from tlstd_lab.bench.registry import ROWS
 from tlstd_lab.bench.row import Bench, title
 

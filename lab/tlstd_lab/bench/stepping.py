@@ -11,15 +11,17 @@ from functools import partial
 import numpy as np
 from scipy.linalg.blas import dger
 
+from tlstd.classic.td import TD
+from tlstd.classic.true_online_td import TrueOnlineTD
+from tlstd.core.arrays import Matrix
+from tlstd.data.batch import CSRArrays
+from tlstd.data.transitions import Transitions
+from tlstd.data.vectors import SparseVector
 from tlstd.domains.energy_storage import EnergyStorage
-from tlstd.estimators.ilstd import ILSTD
 from tlstd.estimators.step_sizes import Decay
-from tlstd.estimators.td import TD
-from tlstd.estimators.true_online_td import TrueOnlineTD
 from tlstd.features.tile_coding import TileCoder
-from tlstd.linalg.batch import CSRArrays
 from tlstd.streams.simulated import record
-from tlstd.types import Matrix, SparseVector, Transitions
+from tlstd.zoo.ilstd import ILSTD
 from tlstd_lab.bench import loops
 from tlstd_lab.bench.problems import scattered
 from tlstd_lab.bench.row import Bench, Line, Target, cost, duration, speed_up

@@ -14,7 +14,7 @@ from unittest import mock
 
 from threadpoolctl import threadpool_limits
 
-from tlstd.linalg import threads
+from tlstd.core import threads
 from tlstd_lab.bench import problems
 from tlstd_lab.bench.problems import warmed, whole
 from tlstd_lab.bench.row import Bench, Line, cost, speed_up

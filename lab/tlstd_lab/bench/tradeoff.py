@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.classic.lstd import LSTD
+from tlstd.classic.td import TD
+from tlstd.classic.true_online_td import TrueOnlineTD
+from tlstd.core.arrays import FloatArray, Matrix
+from tlstd.data.transitions import Transitions
 from tlstd.demo import METHODS as CAR_METHODS
 from tlstd.domains.energy_programme import exact_values
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
-from tlstd.estimators.atd import ATD
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.ilstd import ILSTD
-from tlstd.estimators.lstd import LSTD
 from tlstd.estimators.step_sizes import Decay
-from tlstd.estimators.td import TD
-from tlstd.estimators.tlstd import TLSTD
-from tlstd.estimators.true_online_td import TrueOnlineTD
 from tlstd.evaluation import true_values
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record, trajectory
-from tlstd.types import FloatArray, Matrix, Transitions
+from tlstd.truncated.tlstd import TLSTD
+from tlstd.zoo.atd import ATD
+from tlstd.zoo.ilstd import ILSTD
 from tlstd_lab.bench.row import Bench, Line
 
 Make = Callable[[int], LinearEstimator]

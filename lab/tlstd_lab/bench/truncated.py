@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tlstd.estimators.atd import ATD
 from tlstd.estimators.step_sizes import Decay
+from tlstd.zoo.atd import ATD
 from tlstd_lab.bench import problems
 from tlstd_lab.bench.problems import Problem, warmed, whole
 from tlstd_lab.bench.row import Bench, Line, cost, speed_up

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from tlstd.checks import files
-from tlstd.estimators.ilstd import ILSTD
 from tlstd.estimators.registry import ESTIMATORS
+from tlstd.zoo.ilstd import ILSTD
 from tlstd_lab.campaign import hordes, values
 from tlstd_lab.campaign.row import estimators
 

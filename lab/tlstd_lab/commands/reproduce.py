@@ -65,7 +65,7 @@ def command(
 
     from rich.console import Console
 
-    from tlstd.container import check_writable
+    from tlstd.core.file_format import check_writable
     from tlstd.errors import TlstdError
     from tlstd_lab import questions
     from tlstd_lab import reproduce as experiment

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 
 from tlstd import KrylovLSTD, Log, OneHot
+from tlstd.core.arrays import FloatArray
 from tlstd.evaluation.action_values import action_transitions, choose_dimension, constants
 from tlstd.evaluation.policies import as_target
-from tlstd.types import FloatArray
 from tlstd_lab.tables import table
 
 GAMMA = 0.95

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from tlstd import KrylovLSTD
+from tlstd.core.arrays import FloatArray
+from tlstd.core.threads import one_thread
 from tlstd.evaluation import influences
-from tlstd.linalg.threads import one_thread
-from tlstd.types import FloatArray
 from tlstd_lab.questions.coverage.problems import problem
 from tlstd_lab.tables import DOCS, table, write_tables
 

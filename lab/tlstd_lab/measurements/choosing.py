@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tlstd import LSTD, TD, TLSTD, Transitions, random_walk
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.garnet import garnet, garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.estimators.base import LinearEstimator
 from tlstd.evaluation import choose
 from tlstd.streams import record
-from tlstd.types import FloatArray
 from tlstd_lab.problems import problem
 from tlstd_lab.tables import row, table
 

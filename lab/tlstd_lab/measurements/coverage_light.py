@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tlstd import Concatenate, Log, TileCoder, evaluate, garnet
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.questions.coverage import episodes
 from tlstd_lab.questions.coverage.episodes import Episodes, Step, mean_return, play
 from tlstd_lab.questions.coverage.problems import (

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tlstd import KrylovLSTD, Transitions
+from tlstd.core.threads import one_thread
 from tlstd.evaluation import Asked, Influence, difference_interval, influences, interval_of
-from tlstd.linalg.threads import one_thread
 from tlstd_lab.questions.coverage.panel import LEVEL, PROBLEMS
 from tlstd_lab.questions.coverage.problems import Decisions, problem
 from tlstd_lab.questions.coverage.task import TARGETS

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tlstd import Log, evaluate
+from tlstd.core.arrays import FloatArray
 from tlstd.streams import trajectory
-from tlstd.types import FloatArray
 from tlstd_lab.problems import EVALUATION_SEED, problem
 from tlstd_lab.tables import DOCS
 

@@ -33,10 +33,10 @@ from tlstd import (
     Transition,
     TrueOnlineTD,
 )
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.base import LinearEstimator
 from tlstd.streams import trajectory
-from tlstd.types import FloatArray
 from tlstd_lab.bench.timing import timed
 
 CAR = MountainCar()

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tlstd import ILSTD, LSTD, RBF, Decay, FeatureMap, TileCoder, Transitions, boyan_chain, random_walk
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.streams import record
-from tlstd.types import FloatArray
 
 N_STEPS = 20_000
 N0 = (0, 10, 100, 1000)

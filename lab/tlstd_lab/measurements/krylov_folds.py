@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tlstd import KrylovLSTD, Transitions
-from tlstd.linalg import held_out
-from tlstd.linalg.krylov import Arnoldi
-from tlstd.linalg.krylov_choice import FOLDS, patience
-from tlstd.linalg.sample_weights import HeldOut
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
+from tlstd.data import held_out
+from tlstd.krylov.arnoldi import Arnoldi
+from tlstd.krylov.choice import FOLDS, patience
+from tlstd.krylov.operator import HeldOut
 from tlstd_lab.measurements.krylov.topic import CAR_STREAMS, LAMBDA, LONGEST, path_errors, sample
 from tlstd_lab.panel import seeds
 from tlstd_lab.problems import problem

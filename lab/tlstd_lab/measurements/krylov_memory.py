@@ -16,15 +16,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tlstd import KrylovLSTD, Transitions
-from tlstd.figures import new_figure, save
-from tlstd.linalg.batch import Batch
-from tlstd.linalg.folding import Folding
-from tlstd.linalg.krylov import Arnoldi
-from tlstd.linalg.old_part import OldPart
-from tlstd.linalg.sample_operator import SampleOperator
-from tlstd.linalg.sample_store import SampleStore
-from tlstd.linalg.samples import Samples
-from tlstd.linalg.svd import svd
+from tlstd.core.figures import new_figure, save
+from tlstd.core.svd import svd
+from tlstd.data.batch import Batch
+from tlstd.krylov.arnoldi import Arnoldi
+from tlstd.krylov.folding import Folding
+from tlstd.krylov.operator import SampleOperator
+from tlstd.krylov.samples import OldPart, Samples, SampleStore
 from tlstd_lab.bench.timing import timed
 from tlstd_lab.problems import Problem, problem, stream
 from tlstd_lab.tables import DOCS, row, table, write_tables

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlstd import Log, evaluate
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.streams import trajectory
-from tlstd.types import FloatArray
 from tlstd_lab.measurements.coverage_light import as_log, leaning
 from tlstd_lab.questions.coverage import episodes
 from tlstd_lab.questions.coverage.episodes import mean_return, play

@@ -9,7 +9,7 @@ from functools import partial
 from statistics import fmean
 
 from tlstd import TLSTD, merge
-from tlstd.linalg.threads import one_thread
+from tlstd.core.threads import one_thread
 from tlstd_lab.problems import problem, stream
 from tlstd_lab.tables import DOCS, table, write_tables
 

@@ -20,16 +20,16 @@ sys.path.insert(0, str(Path(__file__).parents[3]))  # the test streams are used 
 import numpy as np
 import scipy.sparse as sp
 
-from tests.estimators.test_tlstd import gapped_stream, small_cases
-from tests.estimators.test_tlstd_numerics import CAR, EPS, STREAMS, TILES, lapack_ratio, model_matrix
 from tests.helpers import batch_lstd, dense, random_transitions
+from tests.truncated.test_tlstd import gapped_stream, small_cases
+from tests.truncated.test_tlstd_numerics import CAR, EPS, STREAMS, TILES, lapack_ratio, model_matrix
+from tlstd.classic.lstd import LSTD
+from tlstd.data.transitions import Transitions
 from tlstd.domains.boyan_chain import boyan_chain
 from tlstd.domains.random_walk import random_walk
-from tlstd.estimators.lstd import LSTD
-from tlstd.estimators.tlstd import TLSTD
 from tlstd.features.rbf import RBF
 from tlstd.streams.simulated import record
-from tlstd.types import Transitions
+from tlstd.truncated.tlstd import TLSTD
 from tlstd_lab.reference import ReferenceTLSTD
 
 

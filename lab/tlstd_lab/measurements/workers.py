@@ -33,14 +33,14 @@ import scipy.sparse as sp
 
 from tlstd import KrylovLSTD, TileCoder, Transitions, random_walk
 from tlstd.cluster.clients import local_workers
-from tlstd.cluster.crews import Crew, InProcess, OnDask
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.interval import AskedMean, Guess, sharded_interval
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.shard import AskedStates, Shard, Trace
+from tlstd.cluster.shard_pool import Crew, InProcess, OnDask
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.garnet import garnet_off_policy
 from tlstd.evaluation import Asked, Interval, influences, interval_of
-from tlstd.types import FloatArray
 from tlstd_lab.measurements.large_log import STEPS, true_start_value, write
 from tlstd_lab.problems import problem
 from tlstd_lab.questions.coverage.problems import problem as problem_of_coverage
@@ -310,7 +310,7 @@ def traffic() -> None:
 
 def _encoded(crew: Crew, files: list[Any]) -> ShardedOperator:
     from tlstd.cluster.files import prepare
-    from tlstd.evaluation.run import feature_map
+    from tlstd.evaluation.task import feature_map
     from tlstd.evaluation.value_function import ValueFunction
 
     map_ = feature_map("auto", files[0].read().log)

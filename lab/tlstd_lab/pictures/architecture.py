@@ -14,7 +14,7 @@ from statistics import fmean
 from types import FrameType
 from typing import Any
 
-from tlstd.figures import new_figure, save
+from tlstd.core.figures import new_figure, save
 from tlstd_lab.drawing import output_folder
 from tlstd_lab.tables import DOCS, table, write_tables
 
@@ -35,7 +35,7 @@ def imports(packages: Mapping[str, Path]) -> dict[str, set[str]]:
 
     Example
     -------
-    >>> imports({"tlstd": SOURCES["tlstd"]})["tlstd.extras"]
+    >>> imports({"tlstd": SOURCES["tlstd"]})["tlstd.core.extras"]
     {'tlstd.errors'}
     """
     graph: dict[str, set[str]] = {}

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray
+from tlstd.core.figures import new_figure, save
+from tlstd.data.transitions import Transitions
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.random_walk import random_walk
-from tlstd.estimators.tlstd import TLSTD
 from tlstd.evaluation import true_values
 from tlstd.features.rbf import RBF
-from tlstd.figures import new_figure, save
 from tlstd.streams.simulated import record
-from tlstd.types import FloatArray, Transitions
+from tlstd.truncated.tlstd import TLSTD
 from tlstd_lab import drawing
 from tlstd_lab.chart import sequence
 from tlstd_lab.drawing import output_folder

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.domains.base import Domain
 from tlstd.domains.energy_programme import aliasing_floor, exact_values, greedy, never_store, optimal_policy
 from tlstd.domains.energy_storage import EnergyStorage, StoragePolicy
@@ -22,7 +23,6 @@ from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.evaluation import rollout_values, true_values
 from tlstd.streams.simulated import trajectory
-from tlstd.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

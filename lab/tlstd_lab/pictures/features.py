@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.figures import new_figure, save
 from tlstd.features.fourier import Fourier
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
-from tlstd.figures import new_figure, save
 from tlstd_lab.drawing import output_folder
 
 CODER = TileCoder([0.0, 0.0], [1.0, 1.0], tiles=(4, 3), tilings=2)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray
 from tlstd.page.markup import Html, element, join
-from tlstd.types import FloatArray
 from tlstd_lab.chart import Axis, Chart, Point, Rule, Series
 from tlstd_lab.report.colours import Palette
 

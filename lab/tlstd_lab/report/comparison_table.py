@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.panel import Results
 from tlstd_lab.questions.comparison.methods import CANNOT, ENTRIES, OFF_POLICY, UNTUNED, reason
 from tlstd_lab.questions.comparison.panel import GROUPS, SAMPLES, Field, Tuned, field, geometric_mean, weights

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.drawing import STYLE, draw
 from tlstd_lab.measurements import fitted
 from tlstd_lab.questions.contest.methods import METHODS

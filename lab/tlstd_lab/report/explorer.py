@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd.estimators.tlstd import TLSTD
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
+from tlstd.truncated.tlstd import TLSTD
 from tlstd_lab.panel import Scale
 from tlstd_lab.questions.explorer.settings import CHOICES, FULL, SAMPLES, SEED, learning_spec, truth_spec
 from tlstd_lab.report.colours import colour_map

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlstd.container import printable
+from tlstd.core.file_format import printable
 from tlstd.errors import InvalidParameterError, StateError, TlstdError
 from tlstd_lab.claims import Claim, Finding
 from tlstd_lab.panel import SCALES, Panel, Results, Scale

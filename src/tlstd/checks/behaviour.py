@@ -26,10 +26,12 @@ from tlstd.checks.data import (
     update_late,
     why_unsaved,
 )
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transition, Transitions
+from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidInputError, StateError, TlstdError
 from tlstd.estimators.base import Estimator, LinearEstimator
-from tlstd.merging import merge
-from tlstd.types import FloatArray, SparseVector, Transition, Transitions
+from tlstd.estimators.merging import merge
 
 
 def check_starts_finite(factory: Factory) -> None:

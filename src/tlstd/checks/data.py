@@ -13,10 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from tlstd.data.transitions import Transition, Transitions
+from tlstd.data.vectors import SparseVector
 from tlstd.errors import TlstdError
 from tlstd.estimators.base import LinearEstimator
-from tlstd.state import load
-from tlstd.types import SparseVector, Transition, Transitions
+from tlstd.estimators.loading import load
 
 Factory: TypeAlias = Callable[..., Any]
 """``factory(n_features)`` makes a fresh estimator; ``factory(n_features, n_targets=m)`` too if it can do several."""

@@ -1,7 +1,7 @@
 """Crafted files: saved models with one or two values changed behind a valid checksum, loaded and then used.
 
-The format is written out here a second time, from its description in ``docs/state.md``: what ``tlstd.container`` does
-is what is tested.
+The format is written out here a second time, from its description in ``docs/state.md``: what
+``tlstd.core.file_format`` does is what is tested.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import scipy.sparse as sp
 
 from tlstd.checks import children
 from tlstd.checks.data import Factory, as_sparse, explained, loaded, stream, temporary_folder
+from tlstd.data.transitions import Transitions
 from tlstd.errors import StateError, TlstdError
-from tlstd.types import Transitions
 
 Header: TypeAlias = dict[str, Any]
 Arrays: TypeAlias = dict[str, Any]

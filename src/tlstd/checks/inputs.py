@@ -11,8 +11,9 @@ import scipy.sparse as sp
 
 from tlstd.checks import children
 from tlstd.checks.data import Factory
+from tlstd.data.transitions import Transition, Transitions
+from tlstd.data.vectors import SparseVector
 from tlstd.errors import TlstdError
-from tlstd.types import SparseVector, Transition, Transitions
 
 D = 8
 """Number of features."""

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tlstd.checks.data import N_FEATURES, Check, Factory, assert_close, explained, stream, temporary_folder
-from tlstd.types import SparseVector, Transition, Transitions
+from tlstd.data.transitions import Transition, Transitions
+from tlstd.data.vectors import SparseVector
 
 
 class Tagged(np.ndarray[Any, Any]):

@@ -39,8 +39,10 @@ from tlstd.checks.data import (
     stream,
     temporary_folder,
 )
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
+from tlstd.data.vectors import SparseVector
 from tlstd.errors import StateError, TlstdError
-from tlstd.types import FloatArray, SparseVector, Transitions
 
 TOLERANCE = 1e-8
 """Largest difference, relative to the largest weight, between a model and what it should be."""

@@ -8,8 +8,8 @@ import os
 import sys
 from contextlib import suppress
 
+from tlstd.core.extras import needs
 from tlstd.errors import MissingExtraError
-from tlstd.extras import needs
 
 
 def main() -> None:

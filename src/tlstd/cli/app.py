@@ -34,7 +34,7 @@ class _Printable(TyperGroup):
         except Exception as error:
             words = getattr(error, "message", None)
             if isinstance(words, str) and hasattr(error, "show"):  # the parser's
-                from tlstd.container import printable
+                from tlstd.core.file_format import printable
 
                 vars(error)["message"] = "\n".join(map(printable, words.split("\n")))
             raise

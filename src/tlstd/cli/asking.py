@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 import numpy as np
 import typer
 
-from tlstd.container import printable
+from tlstd.core.arrays import FloatArray
+from tlstd.core.file_format import printable
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.logs.words import count_of
-from tlstd.types import FloatArray
+from tlstd.logs.messages import count_of
 
 LINE_EVERY = 10.0
 """Seconds between lines about what is being done, where there is no terminal."""

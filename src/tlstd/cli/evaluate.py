@@ -141,9 +141,9 @@ def command(
 ) -> None:
     """Evaluate a policy from a log of steps: the value of its start states, by several estimators side by side."""
     from tlstd.cli.asking import fail, kept_rounds, progress
-    from tlstd.container import check_writable
+    from tlstd.core.file_format import check_writable
+    from tlstd.core.parameters import choice
     from tlstd.errors import TlstdError
-    from tlstd.parameters import choice
 
     try:
         for path in out or []:
@@ -180,7 +180,7 @@ def command(
 
 
 def _shown(found: Evaluation | Plan, as_json: bool) -> str:
-    from tlstd.container import printable
+    from tlstd.core.file_format import printable
 
     return found.to_json() if as_json else "\n".join(map(printable, str(found).splitlines()))
 

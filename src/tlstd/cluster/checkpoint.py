@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tlstd.container import replace_file
+from tlstd.core.arrays import FloatArray
+from tlstd.core.file_format import replace_file
 from tlstd.errors import StateError
-from tlstd.types import FloatArray
 
 QUESTION = "question.json"
 

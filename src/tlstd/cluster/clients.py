@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from tlstd import parameters
-from tlstd.container import without_credentials
+from tlstd.core import parameters
+from tlstd.core.extras import needs
+from tlstd.core.file_format import without_credentials
 from tlstd.errors import InvalidParameterError
-from tlstd.extras import needs
 
 ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"), "1"

@@ -10,30 +10,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd import parameters
 from tlstd.cluster.checkpoint import Checkpoint
-from tlstd.cluster.crews import Crew, InProcess, OnDask
 from tlstd.cluster.files import Overview, prepare
 from tlstd.cluster.interval import AskedMean, Guess, Settled, sharded_interval
 from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.progress import Pace, Report
+from tlstd.cluster.shard_pool import Crew, InProcess, OnDask
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.fixed_weights import FixedWeights
-from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.evaluation.asked_of_log import influence_on
 from tlstd.evaluation.evaluate import answered, with_middle
 from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
+from tlstd.evaluation.log_intervals import influence_on
 from tlstd.evaluation.policies import Target
-from tlstd.evaluation.run import SAMPLE, SAMPLED, Run
+from tlstd.evaluation.task import SAMPLE, SAMPLED, Run
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.features.base import FeatureMap
+from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd.logs.joining import concatenate
 from tlstd.logs.log import Log
+from tlstd.logs.messages import count_of
 from tlstd.logs.readers import named_files
-from tlstd.logs.words import count_of
-from tlstd.types import FloatArray
 
 WHICH = {"start states": "first", "all states": "all", "first state": "first"}
 """Sets of start states that are in the log, and which of its states they are."""

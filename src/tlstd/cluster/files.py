@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tlstd import parameters
-from tlstd.cluster.crews import Crew
 from tlstd.cluster.log_shard import LogFile, Summary
+from tlstd.cluster.shard_pool import Crew
+from tlstd.core import parameters
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.fitted import LeftOut
-from tlstd.logs.words import count_of, joined_note
+from tlstd.logs.messages import count_of, joined_note
 
 SHORTEST = 10
 """Steps of an episode on average from which the same one in two files is taken for a copy."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tlstd.types import FloatArray, IntArray
+from tlstd.core.arrays import FloatArray, IntArray
 
 NOTHING: FloatArray = np.zeros(3)
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from tlstd.cluster.group_sums import Spread, Stretches, spread
 from tlstd.cluster.operator import ShardedOperator
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.core.units import safe_unit
+from tlstd.data.held_out import block_length, blocks_of
 from tlstd.evaluation.influence import FOLDS, RIDGE, is_calm, is_steady
 from tlstd.evaluation.intervals import Interval, interval_about
-from tlstd.linalg.held_out import block_length, blocks_of
-from tlstd.linalg.krylov import Arnoldi, norm
-from tlstd.linalg.units import safe_unit
-from tlstd.types import FloatArray, IntArray
+from tlstd.krylov.arnoldi import Arnoldi, norm
 
 DIMENSIONS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 """Rounds after which it is seen whether the value still moves; there are no more than the last of these."""

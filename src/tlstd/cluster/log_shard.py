@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tlstd.cluster.shard import AskedStates, Shard
 from tlstd.cluster.spill import Mapped
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError, TlstdError
 from tlstd.evaluation.policies import Target, as_target
 from tlstd.evaluation.ratios import ratios_of
@@ -20,9 +21,8 @@ from tlstd.evaluation.value_function import ValueFunction
 from tlstd.logs.addresses import shown
 from tlstd.logs.checking import check
 from tlstd.logs.log import Log
+from tlstd.logs.messages import plain
 from tlstd.logs.reading import Source
-from tlstd.logs.words import plain
-from tlstd.types import FloatArray, IntArray
 
 UInt64Array = NDArray[np.uint64]
 

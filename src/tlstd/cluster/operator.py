@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from tlstd.cluster.crews import Crew
+from tlstd.classic.ridge import even_scales, ridge_diagonal
 from tlstd.cluster.shard import Trace
+from tlstd.cluster.shard_pool import Crew
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError
-from tlstd.linalg.krylov import Arnoldi
-from tlstd.linalg.moments import even_scales, ridge_diagonal
-from tlstd.types import FloatArray, IntArray
+from tlstd.krylov.arnoldi import Arnoldi
 
 
 class ShardedOperator:
-    """A and b of :class:`~tlstd.linalg.sample_operator.SampleOperator`, averages over the samples of all shards.
+    """A and b of :class:`~tlstd.krylov.operator.SampleOperator`, averages over the samples of all shards.
 
     The shards agree on a numbering: the features seen by any of them, by their ids. A product is one round: a vector
     over these features goes to every worker, and their parts come back as a sum along the order of the shards.
@@ -28,7 +28,7 @@ class ShardedOperator:
     Example
     -------
     >>> from tlstd import KrylovLSTD, boyan_chain
-    >>> from tlstd.cluster.crews import InProcess
+    >>> from tlstd.cluster.shard_pool import InProcess
     >>> from tlstd.cluster.shard import Shard
     >>> steps = boyan_chain().sample(100, np.random.default_rng(0))
     >>> parts = steps[:30], steps[30:]

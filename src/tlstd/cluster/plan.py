@@ -13,17 +13,17 @@ from typing import TypeVar
 
 import numpy as np
 
-from tlstd.cluster.crews import AT_ONCE, InProcess
 from tlstd.cluster.log_shard import LogFile, LogShard
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.progress import duration
 from tlstd.cluster.shard import Shard
+from tlstd.cluster.shard_pool import AT_ONCE, InProcess
 from tlstd.cluster.tree_sums import joined, tree_sums
 from tlstd.errors import InvalidInputError
-from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.evaluation.run import SAMPLE, feature_map
+from tlstd.evaluation.task import SAMPLE, feature_map
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.features.base import FeatureMap
+from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd.logs.reading import Source
 
 T = TypeVar("T")

@@ -12,17 +12,15 @@ import scipy.sparse as sp
 
 from tlstd.cluster.group_sums import GroupSums, Stretches, summed
 from tlstd.cluster.spill import Mapped, spilled
-from tlstd.kernels import krylov as kernels
-from tlstd.linalg.adjoint import td_errors, trace_values
-from tlstd.linalg.batch import Batch
-from tlstd.linalg.chunk_products import gather, scatter
-from tlstd.linalg.held_out import LARGEST_TAIL
-from tlstd.linalg.sample_moments import constant_features, feature_squares, mean_square
-from tlstd.linalg.sample_operator import SampleOperator
-from tlstd.linalg.sample_store import SampleStore
-from tlstd.linalg.samples import Samples, trace_after
-from tlstd.linalg.threads import one_thread
-from tlstd.types import FloatArray, IntArray, Transitions
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.core.threads import one_thread
+from tlstd.data.batch import Batch
+from tlstd.data.held_out import LARGEST_TAIL
+from tlstd.data.transitions import Transitions
+from tlstd.krylov.adjoint import td_errors, trace_values
+from tlstd.krylov.kernels import products as kernels
+from tlstd.krylov.operator import SampleOperator, constant_features, feature_squares, gather, mean_square, scatter
+from tlstd.krylov.samples import Samples, SampleStore, trace_after
 
 NO_IDS: IntArray = np.zeros(0, dtype=np.int64)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.errors import ClusterError
-from tlstd.linalg.samples import Chunk, Samples
+from tlstd.krylov.samples import Chunk, Samples
 
 ALIGNED = 64
 """Bytes at a multiple of which an array begins."""

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tlstd.control.policies import GreedyPolicy
+from tlstd.core.arrays import FloatArray, IntArray, as_floats
 from tlstd.errors import InvalidParameterError
 from tlstd.features.combine import StateAction
-from tlstd.types import FloatArray, IntArray
-from tlstd.validation import as_floats
 
 
 class Evaluator(Protocol):

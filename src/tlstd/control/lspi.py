@@ -10,17 +10,18 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd import parameters
+from tlstd.classic.lstd import LSTD
 from tlstd.control.iteration import Iteration, Judge, Loop, PolicyIteration, start_weights
 from tlstd.control.policies import GreedyPolicy, as_meanings
 from tlstd.control.steps import ActionSteps, action_steps, constant_value
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.held_out import make_folds
+from tlstd.data.transitions import Transitions
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.estimators.base import Estimator
-from tlstd.estimators.lstd import LSTD
 from tlstd.features.combine import StateAction
-from tlstd.linalg.held_out import make_folds
 from tlstd.logs.log import Log
-from tlstd.types import FloatArray, IntArray, Transitions
 
 RIDGES = (1e-12, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Of the estimator that is used by default: they are tried in turn."""

@@ -8,14 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray, as_array, as_floats, locked
 from tlstd.domains.base import Domain
 from tlstd.domains.policies import Deterministic, EpsilonGreedy, Policy
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.combine import StateAction
 from tlstd.features.states import encoded
-from tlstd.types import FloatArray, IntArray
-from tlstd.validation import as_array, as_floats, locked
 
 
 class GreedyPolicy:

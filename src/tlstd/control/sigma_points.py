@@ -25,16 +25,17 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpstrf
 
-from tlstd import parameters
 from tlstd.control.iteration import Iteration, Loop, PolicyIteration, start_weights
 from tlstd.control.policies import GreedyPolicy, action_values
 from tlstd.control.steps import ActionSteps, action_steps, constant_value
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.core.lu import solve_lu
+from tlstd.core.svd import solve_truncated
+from tlstd.data.transitions import Transitions
 from tlstd.errors import CapacityError
 from tlstd.features.combine import StateAction
-from tlstd.linalg.lu import solve_lu
-from tlstd.linalg.svd import solve_truncated
 from tlstd.logs.log import Log
-from tlstd.types import FloatArray, IntArray, Transitions
 
 PIECE = 250_000
 """Steps of a log that are encoded at once."""

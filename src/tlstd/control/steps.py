@@ -11,12 +11,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from tlstd.control.policies import action_values, as_meanings, check_features, mixture
+from tlstd.core.arrays import FloatArray, IntArray, as_array
+from tlstd.data.transitions import Transitions
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.evaluation.action_values import expected, shifted
 from tlstd.features.combine import StateAction
 from tlstd.logs.log import Log
-from tlstd.types import FloatArray, IntArray, Transitions
-from tlstd.validation import as_array
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray
 from tlstd.diagnostics.picard_condition import RCOND, Picard, checked_system, coefficients_of, numerical_rank
 from tlstd.errors import InvalidInputError
-from tlstd.types import FloatArray
 
 Alignment = Literal["rotations", "signs", "none"]
 EPS = float(np.finfo(np.float64).eps)

@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, as_floats, as_matrix, locked
+from tlstd.core.figures import new_figure
 from tlstd.errors import InvalidInputError
-from tlstd.figures import new_figure
-from tlstd.types import FloatArray, as_matrix
-from tlstd.validation import as_floats, locked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

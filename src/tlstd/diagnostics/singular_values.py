@@ -8,10 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, as_floats, as_matrix
 from tlstd.errors import CapacityError, InvalidInputError
-from tlstd.types import FloatArray, as_matrix
-from tlstd.validation import as_floats
 
 LARGEST = 20_000
 """Largest number of non-empty rows or columns of a matrix that is decomposed: 3.2 GB as a dense square."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tlstd.core.arrays import as_real
 from tlstd.domains.mdp import OffPolicyProcess
 from tlstd.errors import InvalidParameterError
-from tlstd.validation import as_real
 
 START = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 10.0, 1.0)
 """Weights from which the literature starts, where rewards are 0."""

@@ -8,11 +8,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, as_real
 from tlstd.domains.policies import Policy
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.types import FloatArray
-from tlstd.validation import as_real
 
 Picture = NDArray[np.uint8]
 """An image (height, width, 3)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd import parameters
+from tlstd.core import parameters
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.errors import InvalidParameterError
 

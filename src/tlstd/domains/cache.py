@@ -23,7 +23,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from tlstd.container import canonical
+from tlstd.core.file_format import canonical
 from tlstd.errors import InvalidParameterError
 
 MAGIC = b"\x89TLSTDc\n"

@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.domains.cache import cached_arrays
 from tlstd.domains.energy_storage import EnergyStorage, StoragePolicy, contribution
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.types import FloatArray, IntArray
 
 _VERSION = 1  # of what is computed here; raise it when the numbers change, so that old files are left alone
 _TIE = 1e-9  # differences below this are rounding

@@ -31,14 +31,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray, as_array, as_real, locked
 from tlstd.domains import pictures
 from tlstd.domains.base import Domain, Picture, Step
+from tlstd.domains.kernels import energy as kernels
 from tlstd.domains.policies import Policy
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.kernels import energy as kernels
-from tlstd.types import FloatArray, IntArray
-from tlstd.validation import as_array, as_real, locked
 
 Table = NDArray[np.int8]
 """Net charges (phase, storage, renewable, price, demand)."""

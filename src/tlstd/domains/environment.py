@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray
+from tlstd.core.extras import needs
 from tlstd.domains import DOMAINS
 from tlstd.domains.base import Domain, Picture
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
-from tlstd.extras import needs
-from tlstd.types import FloatArray
 
 with needs("gymnasium"):
     import gymnasium

@@ -7,11 +7,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, as_real
 from tlstd.domains.mdp import MarkovRewardProcess, OffPolicyProcess
 from tlstd.errors import InvalidParameterError
-from tlstd.types import FloatArray
-from tlstd.validation import as_real
 
 Features = Literal["gaussian", "binary"]
 

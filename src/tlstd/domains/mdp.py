@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray, as_real, locked
+from tlstd.data.transitions import Transitions, trace_discounts
 from tlstd.errors import InvalidParameterError
-from tlstd.types import FloatArray, IntArray, Transitions, trace_discounts
-from tlstd.validation import as_real, locked
 
 ROUNDING = 1e-9
 """Largest error accepted in a sum of probabilities; a smaller one is taken for rounding."""

@@ -7,14 +7,13 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, as_real, locked
+from tlstd.core.extras import needs
 from tlstd.domains.base import Domain, Picture, Step
 from tlstd.domains.pictures import canvas, pixels
 from tlstd.domains.policies import Deterministic
 from tlstd.errors import InvalidParameterError
-from tlstd.extras import needs
-from tlstd.types import FloatArray
-from tlstd.validation import as_real, locked
 
 LOW: FloatArray = locked(np.array([-1.2, -0.07]))
 HIGH: FloatArray = locked(np.array([0.6, 0.07]))

@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, locked
+from tlstd.core.extras import needs
 from tlstd.domains.base import Domain, Picture, Step
 from tlstd.domains.pictures import canvas, pixels
 from tlstd.domains.policies import Deterministic
-from tlstd.extras import needs
-from tlstd.types import FloatArray
-from tlstd.validation import locked
 
 PUMP_GAIN = 20.0
 """How hard energy is pumped, for each unit of energy and velocity [G]."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlstd.figures import new_figure
+from tlstd.core.figures import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,10 +9,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, as_real
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.types import FloatArray
-from tlstd.validation import as_real
 
 PolicyFunction: TypeAlias = Callable[[FloatArray], ArrayLike]
 """From states (N, state_size) to actions (N,)."""

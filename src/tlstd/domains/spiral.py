@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tlstd.core.arrays import FloatArray, as_real
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.errors import InvalidParameterError
-from tlstd.types import FloatArray
-from tlstd.validation import as_real
 
 START = (100.0, 0.0)
 """Weights of the spiral's point θ = 0."""

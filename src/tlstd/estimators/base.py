@@ -12,7 +12,12 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, overload, runtim
 import numpy as np
 import scipy.sparse as sp
 
-from tlstd import container, parameters
+from tlstd.core import file_format, parameters
+from tlstd.core.arrays import MAX_MAGNITUDE, FloatArray, IntArray, Matrix, as_matrix
+from tlstd.data.batch import Batch, vector_arrays
+from tlstd.data.kernels import sparse as kernels
+from tlstd.data.transitions import Transition, Transitions
+from tlstd.data.vectors import SparseVector, Vector, as_vector
 from tlstd.errors import (
     CapacityError,
     InvalidInputError,
@@ -21,22 +26,8 @@ from tlstd.errors import (
     StateError,
     TlstdError,
 )
-from tlstd.estimators.guarded import Guarded, alone, quiet
-from tlstd.estimators.guarded import guarded as guarded
-from tlstd.kernels import sparse as kernels
-from tlstd.linalg.batch import Batch, vector_arrays
-from tlstd.types import (
-    MAX_MAGNITUDE,
-    FloatArray,
-    IntArray,
-    Matrix,
-    SparseVector,
-    Transition,
-    Transitions,
-    Vector,
-    as_matrix,
-    as_vector,
-)
+from tlstd.estimators.calls import Guarded, alone, quiet
+from tlstd.estimators.calls import guarded as guarded
 
 MAX_DENSE_WEIGHTS = 1 << 27
 """Number of weights (1 GiB) above which ``weights`` refuses and names ``sparse_weights``."""
@@ -121,9 +112,9 @@ class LinearEstimator(Guarded, ABC):
         def _restore(self, saved):
             self._system.restore(saved.part("system"))
 
-    Caches are not saved: a read is a function of the state, to the bit. ``_restore`` believes nothing: every number
-    is taken with its range, every array with its shape (see :class:`tlstd.container.Saved`), above all what kernels use
-    as an index, and nothing is allocated that is larger than what was in the file. A constructor argument that was
+    Caches are not saved: a read is a function of the state, to the bit. ``_restore`` believes nothing: every number is
+    taken with its range, every array with its shape (see :class:`tlstd.core.file_format.Saved`), above all what kernels
+    use as an index, and nothing is allocated that is larger than what was in the file. A constructor argument that was
     added later is named in ``_ADDED`` with the value that models had before, which is not written.
     """
 
@@ -405,7 +396,7 @@ class LinearEstimator(Guarded, ABC):
     # --- saving -----------------------------------------------------------------------------------------------------
 
     @guarded
-    def save(self, path: container.Path) -> None:
+    def save(self, path: file_format.Path) -> None:
         """Write the model to a file, for :func:`tlstd.load`; parameters, samples waiting in buffers and all.
 
         A file of that name stays whole until the new one is complete and on the disk, whatever happens. A model that
@@ -413,19 +404,19 @@ class LinearEstimator(Guarded, ABC):
         :class:`~tlstd.StateError`.
         """
         described, state = self._saveable()
-        container.write(path, described["class"], described["parameters"], state)
+        file_format.write(path, described["class"], described["parameters"], state)
 
     @guarded
-    def _packed(self) -> tuple[dict[str, Any], container.State]:
+    def _packed(self) -> tuple[dict[str, Any], file_format.State]:
         """Class and parameters, and the state as a copy, for a file that holds more than a model."""
         described, state = self._saveable()
         return described, copy.deepcopy(state)
 
-    def _saveable(self) -> tuple[dict[str, Any], container.State]:
+    def _saveable(self) -> tuple[dict[str, Any], file_format.State]:
         """Class and parameters, and the state, of which it is known that they can be loaded again."""
         parameters = self._parameters()
         state = {"n_updates": self.n_updates, "trace_bound": self._bound.item(), "model": self._state()}
-        contents = container.Contents(type(self).__name__, parameters, container.Saved.of(state))
+        contents = file_format.Contents(type(self).__name__, parameters, file_format.Saved.of(state))
         try:
             self._loaded(contents, self._part_classes())
         except StateError as error:
@@ -440,7 +431,7 @@ class LinearEstimator(Guarded, ABC):
 
     @classmethod
     @quiet
-    def _loaded(cls, contents: container.Contents, classes: Mapping[str, type[LinearEstimator]]) -> LinearEstimator:
+    def _loaded(cls, contents: file_format.Contents, classes: Mapping[str, type[LinearEstimator]]) -> LinearEstimator:
         """Make a model from the contents of a file; raises StateError if they do not make one."""
         saved = contents.saved
         model = cls._fresh(contents.parameters, saved.part("model"), classes)
@@ -454,7 +445,7 @@ class LinearEstimator(Guarded, ABC):
 
     @classmethod
     def _fresh(
-        cls, parameters: Mapping[str, Any], saved: container.Saved, classes: Mapping[str, type[LinearEstimator]]
+        cls, parameters: Mapping[str, Any], saved: file_format.Saved, classes: Mapping[str, type[LinearEstimator]]
     ) -> LinearEstimator:
         """A new model with the parameters in a file; raises StateError. ``classes`` has those that parts may have."""
         cls._check_sizes(parameters, saved)
@@ -463,7 +454,7 @@ class LinearEstimator(Guarded, ABC):
             model = cls._made(arguments)
         except (TlstdError, TypeError, ValueError, OverflowError, MemoryError) as error:
             raise StateError(f"its parameters are not those of {cls.__name__}: {str(error)[:200]}") from error
-        if container.canonical(model._parameters()) != container.canonical(dict(parameters)):
+        if file_format.canonical(model._parameters()) != file_format.canonical(dict(parameters)):
             raise StateError(f"its parameters are not as {cls.__name__} writes them")
         return model
 
@@ -474,7 +465,7 @@ class LinearEstimator(Guarded, ABC):
 
     @classmethod
     def _with_parts(
-        cls, parameters: Mapping[str, Any], saved: container.Saved, classes: Mapping[str, type[LinearEstimator]]
+        cls, parameters: Mapping[str, Any], saved: file_format.Saved, classes: Mapping[str, type[LinearEstimator]]
     ) -> Mapping[str, Any]:
         """The parameters with new models for those that stand for estimators."""
         return parameters
@@ -485,18 +476,18 @@ class LinearEstimator(Guarded, ABC):
         return cls(**parameters)
 
     @classmethod
-    def _check_sizes(cls, parameters: Mapping[str, Any], saved: container.Saved) -> None:
+    def _check_sizes(cls, parameters: Mapping[str, Any], saved: file_format.Saved) -> None:
         """Raise StateError if the constructor would allocate more for these parameters than was saved."""
 
-    def _state(self) -> container.State:
+    def _state(self) -> file_format.State:
         """What later results depend on, apart from parameters."""
         raise StateError(f"{type(self).__name__} cannot be saved: give it the methods _state and _restore")
 
-    def _restore(self, saved: container.Saved) -> None:
+    def _restore(self, saved: file_format.Saved) -> None:
         """Take over what ``_state`` said, checked, in a fresh model; raises StateError. ``n_updates`` is known."""
         raise StateError(f"{type(self).__name__} cannot be loaded: give it the methods _state and _restore")
 
-    def _merged_state(self: Model, other: Model) -> container.State:
+    def _merged_state(self: Model, other: Model) -> file_format.State:
         """The state after the samples of this model and then those of another one of the same parameters.
 
         Both are copies, which may be changed. Raises :class:`~tlstd.InvalidInputError` where there is none.

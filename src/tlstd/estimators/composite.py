@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tlstd.container import Saved
+from tlstd.core.file_format import Saved
 from tlstd.errors import StateError
 from tlstd.estimators.base import LinearEstimator
 

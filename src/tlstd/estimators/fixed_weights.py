@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlstd import parameters
-from tlstd.container import Saved, State
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.core.file_format import Saved, State
+from tlstd.data.batch import Batch
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.base import LinearEstimator
-from tlstd.linalg.batch import Batch
-from tlstd.types import FloatArray, IntArray
 
 
 class FixedWeights(LinearEstimator):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from tlstd.core.public import homes
 from tlstd.estimators.base import Factory, LinearEstimator
-from tlstd.public import homes
 
 _LISTED = [getattr(import_module(home), name) for name, home in homes("tlstd.estimators").items()]
 

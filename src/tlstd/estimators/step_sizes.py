@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidParameterError, StateError
-from tlstd.types import FloatArray
 
 _LARGEST = 1e100
 """Largest step size accepted, as for features and rewards."""

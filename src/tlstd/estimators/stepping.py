@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from tlstd.core.arrays import FloatArray, IntArray, as_matrix
+from tlstd.data.vectors import SparseVector, as_vector
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.base import LinearEstimator, guarded
 from tlstd.estimators.step_sizes import StepSize, as_given, as_schedule, plain_step_size, with_schedule
-from tlstd.types import FloatArray, IntArray, SparseVector, as_matrix, as_vector
 
 
 class SteppingEstimator(LinearEstimator):

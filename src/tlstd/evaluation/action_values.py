@@ -21,16 +21,17 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, cg
 
+from tlstd.core.arrays import FloatArray, IntArray, Matrix
+from tlstd.core.units import safe_unit
+from tlstd.data import held_out
+from tlstd.data.transitions import Transitions
 from tlstd.evaluation.policies import Target
 from tlstd.features.base import FeatureMap
 from tlstd.features.constant import Constant
 from tlstd.features.states import encoded
-from tlstd.linalg import held_out
-from tlstd.linalg.krylov import Arnoldi
-from tlstd.linalg.krylov_choice import fixed_dimension
-from tlstd.linalg.units import safe_unit
+from tlstd.krylov.arnoldi import Arnoldi
+from tlstd.krylov.choice import fixed_dimension
 from tlstd.logs.log import Log
-from tlstd.types import FloatArray, IntArray, Matrix, Transitions
 
 FOLDS = 5
 DIMENSIONS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 65, 80, 100, 125, 150, 200, 250, 300)

@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tlstd import parameters
-from tlstd.estimators.krylov_lstd import KrylovLSTD
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray
+from tlstd.core.units import deviation
+from tlstd.data.held_out import Folds, make_folds
 from tlstd.evaluation.influence import FOLDS, RIDGE, Asked, asked_set, operator_of
 from tlstd.evaluation.intervals import NOISE, NOT_COVERED, Interval
-from tlstd.linalg.adjoint import trace_values
-from tlstd.linalg.held_out import Folds, make_folds
-from tlstd.linalg.krylov import Arnoldi
-from tlstd.linalg.sample_operator import SampleOperator, with_ridge
-from tlstd.linalg.units import deviation
-from tlstd.types import FloatArray
+from tlstd.krylov.adjoint import trace_values
+from tlstd.krylov.arnoldi import Arnoldi
+from tlstd.krylov.krylov_lstd import KrylovLSTD
+from tlstd.krylov.operator import SampleOperator, with_ridge
 
 DIMENSION = 60
 """Of the Krylov space to which the system is reduced where there are more features."""

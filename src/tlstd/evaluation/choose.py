@@ -8,14 +8,15 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, Matrix
+from tlstd.core.units import safe_unit
+from tlstd.data import held_out
+from tlstd.data.held_out import Folds, Targets
+from tlstd.data.transitions import Transitions
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.evaluation.reference import part, reference_values
-from tlstd.linalg import held_out
-from tlstd.linalg.held_out import Folds, Targets
-from tlstd.linalg.units import safe_unit
-from tlstd.types import FloatArray, Matrix, Transitions
 
 T = TypeVar("T")
 

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tlstd.errors import InvalidInputError
-from tlstd.evaluation.asked_of_log import interval_for
 from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.intervals import Interval
+from tlstd.evaluation.log_intervals import interval_for
 from tlstd.evaluation.ratios import importance_ratios
-from tlstd.evaluation.rows_of_actions import add_action_values
-from tlstd.evaluation.rows_of_states import add_state_values
-from tlstd.evaluation.run import Run
+from tlstd.evaluation.table_actions import add_action_values
+from tlstd.evaluation.table_states import add_state_values
+from tlstd.evaluation.task import Run
 from tlstd.features.base import FeatureMap
 from tlstd.logs.log import Log
 

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd import container, parameters
+from tlstd.core import file_format, parameters
+from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidInputError
-from tlstd.evaluation.asked_of_log import INTERVALS, influence_on, interval_for
 from tlstd.evaluation.comparison import Comparison, bounds, difference, finite
 from tlstd.evaluation.fitted import Fitted, LeftOut
 from tlstd.evaluation.influence import Influence
 from tlstd.evaluation.intervals import Interval
+from tlstd.evaluation.log_intervals import INTERVALS, influence_on, interval_for
 from tlstd.evaluation.names import doubt_about_cost
 from tlstd.evaluation.trust import Answer, Trust, assess
 from tlstd.evaluation.trust.verdict import worst
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.evaluation.views import Views, views
-from tlstd.types import FloatArray
 
 SCHEMA = 2
 """Version of what :meth:`Evaluation.to_json` returns: raised when a key changes its meaning or goes."""
@@ -239,7 +239,7 @@ class Evaluation:
         }
         return json.dumps(whole, allow_nan=False)
 
-    def save(self, path: container.Path) -> None:
+    def save(self, path: file_format.Path) -> None:
         """Write the model and its feature map to a file, for :meth:`ValueFunction.load` and ``tlstd predict``."""
         self.model.save(path)
 

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.transitions import Transitions
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.action_values import PIECE
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.value_function import Encoded, ValueFunction
 from tlstd.logs.log import Log
-from tlstd.types import FloatArray, IntArray, Transitions
 
 
 @dataclass(frozen=True, eq=False)

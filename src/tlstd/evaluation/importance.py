@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data import held_out
+from tlstd.data.held_out import Folds, Reference
+from tlstd.data.kernels import held_out as kernels
+from tlstd.data.transitions import Transitions
 from tlstd.estimators.base import LinearEstimator
-from tlstd.kernels import held_out as kernels
-from tlstd.linalg import held_out
-from tlstd.linalg.held_out import Folds, Reference
-from tlstd.types import FloatArray, IntArray, Transitions
 
 FOLDS = 5
 

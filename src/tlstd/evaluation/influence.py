@@ -1,7 +1,7 @@
 """What each step and each episode of a log has moved an estimated value by.
 
 With h from Aᵀh = x the value xᵀw is a sum over steps, and (hᵀz_t) δ_t is what step t moves it by (see
-:mod:`tlstd.linalg.adjoint`). Summed by episodes, that is the spread of the value over other logs of the same kind; the
+:mod:`tlstd.krylov.adjoint`). Summed by episodes, that is the spread of the value over other logs of the same kind; the
 factors hᵀz_t are how often the policy asked for is where step t was, in units of how often the log is there.
 """
 
@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray, Matrix, as_matrix
+from tlstd.core.units import power_of_two, safe_unit
+from tlstd.data.held_out import Folds, make_folds
+from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidInputError
-from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.linalg.adjoint import WHOLE, AdjointSystem, td_errors, trace_values
-from tlstd.linalg.held_out import Folds, make_folds
-from tlstd.linalg.sample_operator import SampleOperator, with_ridge
-from tlstd.linalg.units import power_of_two, safe_unit
-from tlstd.types import FloatArray, IntArray, Matrix, SparseVector
-from tlstd.validation import as_matrix
+from tlstd.krylov.adjoint import WHOLE, AdjointSystem, td_errors, trace_values
+from tlstd.krylov.krylov_lstd import KrylovLSTD
+from tlstd.krylov.operator import SampleOperator, with_ridge
 
 RIDGE = 1e-9
 """Of the systems behind an interval, in units of the mean ‖x‖²: against singular matrices, not for prediction."""

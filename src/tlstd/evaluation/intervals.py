@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.influence import Influence, degrees, standard_error
-from tlstd.types import FloatArray
 
 NOISE = "chance: which episodes{} the log happens to hold"
 ROUNDING = 1e-9

@@ -11,10 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from tlstd.core.arrays import FloatArray, IntArray, Matrix, as_array, as_floats
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
 from tlstd.logs.log import Log
-from tlstd.types import FloatArray, IntArray, Matrix
-from tlstd.validation import as_array, as_floats
 
 Policy: TypeAlias = Callable[[NDArray[Any]], ArrayLike]
 """From observations (M, D), or (M,) numbers of states, to what is done in them.

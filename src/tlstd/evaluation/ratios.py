@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.policies import Target, fitted_probabilities, of_logged_actions
-from tlstd.evaluation.run import Run
+from tlstd.evaluation.task import Run
 from tlstd.logs.log import Log
-from tlstd.types import FloatArray
 
 
 def importance_ratios(run: Run, target: Target) -> FloatArray | None:

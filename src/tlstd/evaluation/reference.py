@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tlstd.classic.lstd import LSTD
+from tlstd.data.held_out import BoolArray, Folds, Reference
+from tlstd.data.transitions import Transitions
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.estimators.lstd import LSTD
-from tlstd.linalg.held_out import BoolArray, Folds, Reference
-from tlstd.linalg.krylov_choice import fixed_dimension
-from tlstd.types import Transitions
+from tlstd.krylov.choice import fixed_dimension
+from tlstd.krylov.krylov_lstd import KrylovLSTD
 
 MOST_FEATURES = 2_000
 """Features seen up to which the reference is LSTD."""

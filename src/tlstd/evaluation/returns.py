@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.core.units import safe_unit
+from tlstd.data import held_out
+from tlstd.data.held_out import BoolArray, Folds
+from tlstd.data.transitions import Transitions
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.base import Estimator
 from tlstd.evaluation.reference import reference_values
-from tlstd.linalg import held_out
-from tlstd.linalg.held_out import BoolArray, Folds
-from tlstd.linalg.units import safe_unit
-from tlstd.types import FloatArray, IntArray, Transitions
 
 FOLDS = 5
 """Folds by which a reference is fitted that has not seen what it completes."""

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.base import Domain, check_domain
 from tlstd.domains.policies import Policy, PolicyFunction, as_policy
 from tlstd.errors import InvalidParameterError
-from tlstd.types import FloatArray
 
 UNDISCOUNTED_STEPS = 10_000
 """Steps within which rollouts at γ = 1 have to end."""

@@ -9,18 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from tlstd import container, parameters
+from tlstd.core import file_format, parameters
+from tlstd.core.arrays import FloatArray, Matrix, as_array, as_floats, as_real, locked
+from tlstd.data.transitions import Transitions
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError
 from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.loading import packed, unpacked
 from tlstd.evaluation.action_values import PIECE, action_transitions, expected, joint_transitions, mean_features
 from tlstd.evaluation.policies import Policy, Target, as_target
 from tlstd.features.base import FeatureMap
 from tlstd.features.saving import description, restored
 from tlstd.features.states import encoded
 from tlstd.logs.log import Log
-from tlstd.state import packed, unpacked
-from tlstd.types import FloatArray, Matrix, Transitions
-from tlstd.validation import as_array, as_floats, as_real, locked
 
 CLASS_NAME = "ValueFunction"
 KINDS = ("states", "actions", "joint")
@@ -216,7 +216,7 @@ class ValueFunction:
                 f"{self.n_actions - 1}"
             )
 
-    def save(self, path: container.Path) -> None:
+    def save(self, path: file_format.Path) -> None:
         """Write model and feature map to one file, replaced as a whole; the file holds numbers, and no policy."""
         map_described, arrays = description(self.features)
         described, state = packed(self.model)
@@ -228,22 +228,22 @@ class ValueFunction:
             "model": described,
             "features": map_described,
         }
-        container.write(path, CLASS_NAME, contents, {"model": state, "features": arrays})
+        file_format.write(path, CLASS_NAME, contents, {"model": state, "features": arrays})
 
     @classmethod
-    def load(cls, path: container.Path) -> ValueFunction:
+    def load(cls, path: file_format.Path) -> ValueFunction:
         """What was saved; raises :class:`~tlstd.StateError` for anything else. Nothing in a file can run."""
         try:
-            contents = container.read(path)
+            contents = file_format.read(path)
             if contents.class_name != CLASS_NAME:
                 raise StateError(f"it holds a {contents.class_name[:40]}, which tlstd.load reads")  # noqa: TRY301
             return cls._of(contents)
         except StateError as error:
             found = f"{path!s} cannot be loaded ({error}): name a file that tlstd evaluate --out or save() wrote"
-            raise StateError(container.printable(found)) from error
+            raise StateError(file_format.printable(found)) from error
 
     @classmethod
-    def _of(cls, contents: container.Contents) -> ValueFunction:
+    def _of(cls, contents: file_format.Contents) -> ValueFunction:
         given, saved = contents.parameters, contents.saved
         if given.keys() != {"gamma", "kind", "n_actions", "offsets", "model", "features"}:
             raise StateError("its parameters are not those of a value function")

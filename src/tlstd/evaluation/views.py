@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.core.units import power_of_two
 from tlstd.evaluation.fitted import Fitted, Starts
-from tlstd.linalg.units import power_of_two
-from tlstd.types import FloatArray, IntArray
 
 MOST_ROWS = 20_000
 """Logged states whose values are averaged in the cells of maps: of more, evenly spaced ones."""

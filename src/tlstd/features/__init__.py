@@ -1,5 +1,5 @@
 """Feature maps from states to vectors: one per file, each of them a line in this package's ``__init__.pyi``."""
 
-from tlstd.public import lazy
+from tlstd.core.public import lazy
 
 __getattr__, __dir__, __all__ = lazy(__name__)

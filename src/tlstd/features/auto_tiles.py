@@ -11,12 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray, as_real, locked
+from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory
 from tlstd.features.states import as_box, as_state, as_states, binary_rows
-from tlstd.types import FloatArray, IntArray, SparseVector
-from tlstd.validation import as_real, locked
 
 N_KNOTS = 65
 """Quantiles that a scale is made of."""
@@ -188,7 +188,7 @@ def _fitted(column: FloatArray, most: int) -> tuple[FloatArray, int]:
 
 
 def _hashed(index: IntArray, size: int) -> IntArray:
-    """The output function of SplitMix64 (:mod:`tlstd.kernels.tiles`), modulo ``size``."""
+    """The output function of SplitMix64 (:mod:`tlstd.features.kernels.tiles`), modulo ``size``."""
     bits = index.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -198,7 +198,7 @@ def _hashed(index: IntArray, size: int) -> IntArray:
 @cache
 def _kernels() -> Any:
     """The kernels; imported on first use, so that making a map does not load numba."""
-    from tlstd.kernels import tiles
+    from tlstd.features.kernels import tiles
 
     return tiles
 

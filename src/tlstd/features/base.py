@@ -8,8 +8,9 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray
+from tlstd.data.vectors import Vector
 from tlstd.errors import InvalidParameterError
-from tlstd.types import FloatArray, Vector
 
 
 class FeatureMap(Protocol):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray
 from tlstd.features.base import EqualByArguments
 from tlstd.features.states import as_state, as_states
-from tlstd.types import FloatArray
 
 
 class Columns(EqualByArguments):

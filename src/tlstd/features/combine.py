@@ -9,11 +9,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 import tlstd
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray, Matrix, as_array, as_real
+from tlstd.data.vectors import SparseVector, Vector
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory, FeatureMap, check_map
-from tlstd.types import FloatArray, IntArray, Matrix, SparseVector, Vector
-from tlstd.validation import as_array, as_real
 
 
 class Concatenate(EqualByArguments):

@@ -8,12 +8,11 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray, locked
 from tlstd.errors import CapacityError
 from tlstd.features.base import EqualByArguments, Factory
 from tlstd.features.states import as_box, as_counts, as_state, as_states
-from tlstd.types import FloatArray, IntArray
-from tlstd.validation import locked
 
 MAX_FEATURES = 10**7
 """Largest number of features that is built: one dense vector then takes 80 MB."""

@@ -8,10 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory
 from tlstd.features.states import as_box, as_state, as_states
-from tlstd.types import FloatArray, IntArray, SparseVector
 
 
 class OneHot(EqualByArguments):

@@ -9,12 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, as_real, locked
 from tlstd.errors import InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory
 from tlstd.features.states import as_box, as_counts, as_state, as_states
-from tlstd.types import FloatArray
-from tlstd.validation import as_real, locked
 
 
 class RBF(EqualByArguments):

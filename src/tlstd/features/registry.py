@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from tlstd.core.public import homes
 from tlstd.features.base import Factory
-from tlstd.public import homes
 
 _FILES = [import_module(home) for home in dict.fromkeys(homes("tlstd.features").values())]
 

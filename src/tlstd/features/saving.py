@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tlstd
-from tlstd.container import Saved
+from tlstd.core.file_format import Saved
 from tlstd.errors import StateError, TlstdError
 from tlstd.features.base import FeatureMap
 

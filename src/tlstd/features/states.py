@@ -9,11 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray, SoundRows, as_real, locked
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.base import FeatureMap
-from tlstd.types import FloatArray, IntArray
-from tlstd.validation import SoundRows, as_real, locked
 
 _FLOAT = np.dtype(np.float64)
 
@@ -99,6 +98,6 @@ def encoded(features: FeatureMap, observations: FloatArray) -> Any:
 
 
 def encoded_once(features: FeatureMap, observations: FloatArray) -> Any:
-    """As :func:`encoded`, for :class:`~tlstd.types.Transitions` at once: rows that cannot but be sound say so."""
+    """As :func:`encoded`, for ``Transitions`` made at once: rows that are sound by construction say so."""
     store = encoded(features, observations)
     return SoundRows(store) if "_makes_sound_rows" in vars(type(features)) else store  # not of a subclass

@@ -11,12 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray, locked
+from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory
 from tlstd.features.states import as_box, as_counts, as_state, as_states, binary_rows, not_a_number
-from tlstd.types import FloatArray, IntArray, SparseVector
-from tlstd.validation import locked
 
 _FLOAT = np.dtype(np.float64)
 
@@ -183,7 +183,7 @@ class TileCoder(EqualByArguments):
 @cache
 def _kernels() -> Any:
     """The kernels; imported on first use, so that making a coder does not load numba."""
-    from tlstd.kernels import tiles
+    from tlstd.features.kernels import tiles
 
     return tiles
 

@@ -10,19 +10,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd import container
+from tlstd.core import file_format
+from tlstd.core.arrays import FloatArray, IntArray, as_real
+from tlstd.data.transitions import Transition, Transitions, trace_discounts
+from tlstd.data.vectors import Vector, as_vector
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError, TlstdError
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.guarded import Guarded, guarded
+from tlstd.estimators.calls import Guarded, guarded
+from tlstd.estimators.loading import packed
 from tlstd.features.base import FeatureMap, check_map
 from tlstd.features.saving import description
 from tlstd.features.states import encoded
 from tlstd.horde.questions import Question, all_cumulants
 from tlstd.horde.saving import stored, with_functions
 from tlstd.horde.steps import Steps
-from tlstd.state import packed
-from tlstd.types import FloatArray, IntArray, Transition, Transitions, Vector, as_vector, trace_discounts
-from tlstd.validation import as_real
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,7 +332,7 @@ class Horde(Guarded):
     # --- saving -----------------------------------------------------------------------------------------------------
 
     @guarded
-    def save(self, path: container.Path) -> None:
+    def save(self, path: file_format.Path) -> None:
         """Write everything to a file, for :meth:`load`: whole or not at all.
 
         Of functions in questions, and of a feature map of your own, only the names are in it.
@@ -345,12 +346,12 @@ class Horde(Guarded):
         for number, group in enumerate(self._groups):
             model, state[f"group{number}"] = packed(group.model)
             described["models"].append(model)
-        container.write(path, "Horde", described, state)
+        file_format.write(path, "Horde", described, state)
 
     @classmethod
     def load(
         cls,
-        path: container.Path,
+        path: file_format.Path,
         *,
         questions: Sequence[Question] | None = None,
         features: FeatureMap | None = None,
@@ -363,14 +364,14 @@ class Horde(Guarded):
         missed in the meantime, call :meth:`gap`.
         """
         try:
-            return cls._loaded(container.read(path), questions, features, classes)
+            return cls._loaded(file_format.read(path), questions, features, classes)
         except StateError as error:
-            raise StateError(container.printable(f"{path!s} cannot be loaded ({error})")) from error
+            raise StateError(file_format.printable(f"{path!s} cannot be loaded ({error})")) from error
 
     @classmethod
     def _loaded(
         cls,
-        contents: container.Contents,
+        contents: file_format.Contents,
         questions: Sequence[Question] | None,
         features: FeatureMap | None,
         classes: Iterable[type[LinearEstimator]],

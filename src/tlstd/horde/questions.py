@@ -10,11 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import MAX_MAGNITUDE, FloatArray, IntArray, as_floats, as_real
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.horde.steps import Steps
-from tlstd.types import MAX_MAGNITUDE, FloatArray, IntArray
-from tlstd.validation import as_floats, as_real
 
 Part: TypeAlias = float | str | Callable[[Steps], ArrayLike]
 """The same number at every step, the name of a column of the steps, or a function from N steps to N numbers."""

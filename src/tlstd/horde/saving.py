@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tlstd import container
+from tlstd.core import file_format
+from tlstd.core.arrays import FloatArray
 from tlstd.errors import StateError, TlstdError
 from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.loading import unpacked
 from tlstd.features.base import FeatureMap
 from tlstd.features.saving import restored
 from tlstd.horde.questions import Question
-from tlstd.state import unpacked
-from tlstd.types import FloatArray
 
 
 class Stored(NamedTuple):
@@ -27,16 +27,16 @@ class Stored(NamedTuple):
     """γ of the last step, for each model."""
 
 
-def read_stored(path: container.Path) -> Stored:
+def read_stored(path: file_format.Path) -> Stored:
     """Read a horde without asking for its functions; raises :class:`~tlstd.StateError`."""
     try:
-        return stored(container.read(path))
+        return stored(file_format.read(path))
     except StateError as error:
-        raise StateError(container.printable(f"{path!s} cannot be loaded ({error})")) from error
+        raise StateError(file_format.printable(f"{path!s} cannot be loaded ({error})")) from error
 
 
 def stored(
-    contents: container.Contents, features: FeatureMap | None = None, classes: Iterable[type[LinearEstimator]] = ()
+    contents: file_format.Contents, features: FeatureMap | None = None, classes: Iterable[type[LinearEstimator]] = ()
 ) -> Stored:
     """What is in a file, checked; a map that is given takes the place of the one in it."""
     given, saved = contents.parameters, contents.saved

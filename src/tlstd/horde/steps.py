@@ -9,9 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from tlstd.core.arrays import FloatArray, IntArray, as_array, as_flags, as_real
 from tlstd.errors import InvalidInputError
-from tlstd.types import FloatArray, IntArray
-from tlstd.validation import as_array, as_flags, as_real
 
 
 class Steps:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tlstd.linalg.svd import inverse_factors
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
+from tlstd.core.svd import inverse_factors
 
 TOLERATED = 2.0
 """How far above the cut-off the smallest kept singular value may lie before a larger rank is worth a try."""

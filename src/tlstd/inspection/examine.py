@@ -8,20 +8,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tlstd.container import Path, printable, read
+from tlstd.core.arrays import FloatArray
+from tlstd.core.file_format import Path, printable, read
 from tlstd.diagnostics import effective_rank
 from tlstd.errors import StateError
-from tlstd.estimators.atd import ATD
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.handover import Handover
-from tlstd.estimators.truncation import TruncatedEstimator
+from tlstd.estimators.loading import load
 from tlstd.evaluation.value_function import CLASS_NAME, ValueFunction
 from tlstd.features.base import FeatureMap
 from tlstd.horde import Horde
 from tlstd.horde.saving import read_stored
 from tlstd.inspection.advice import Advice, advise
-from tlstd.state import load
-from tlstd.types import FloatArray
+from tlstd.truncated.truncation import TruncatedEstimator
+from tlstd.zoo.atd import ATD
+from tlstd.zoo.handover import Handover
 
 SCHEMA = 1
 """Version of what :meth:`Inspection.plain` returns: raised when a key changes its meaning or goes, not for new ones."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlstd.container import printable
+from tlstd.core.arrays import FloatArray
+from tlstd.core.file_format import printable
 from tlstd.inspection.examine import Factors, Inspection
-from tlstd.types import FloatArray
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

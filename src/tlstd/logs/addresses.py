@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from tlstd.container import without_credentials
+from tlstd.core.extras import needs
+from tlstd.core.file_format import without_credentials
 from tlstd.errors import InvalidInputError
-from tlstd.extras import needs
 
 Storage = Mapping[str, str]
 """Options for polars' ``storage_options``: keys, secrets, endpoints."""

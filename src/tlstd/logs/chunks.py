@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tlstd import parameters
+from tlstd.core import parameters
 from tlstd.errors import InvalidInputError
 from tlstd.logs.checking import check
 from tlstd.logs.columns import Names

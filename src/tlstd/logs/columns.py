@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tlstd import parameters
+from tlstd.core import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 
 ROLES = (

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tlstd import parameters
+from tlstd.core import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.logs.draft import EXACT, Draft, as_column, nanoseconds, time_kind
+from tlstd.logs.messages import first_value, plain, type_name
 from tlstd.logs.table import FLAGS, AnyArray, BoolArray
-from tlstd.logs.words import first_value, plain, type_name
 
 MOST_STATES = 1_000
 """Integers below this count as discrete observations, and also those below the number of rows."""

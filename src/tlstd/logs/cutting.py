@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import MAX_MAGNITUDE, IntArray, locked
 from tlstd.errors import InvalidInputError
 from tlstd.logs.draft import Draft, as_rows
+from tlstd.logs.messages import LOST_NOTE, count_of
 from tlstd.logs.table import AnyArray, BoolArray, Checked
-from tlstd.logs.words import LOST_NOTE, count_of
-from tlstd.validation import MAX_MAGNITUDE, IntArray, locked
 
 
 def cut(draft: Draft, terminated: BoolArray, truncated: BoolArray) -> Checked:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError
+from tlstd.logs.messages import plain
 from tlstd.logs.table import AnyArray, BoolArray, Table
-from tlstd.logs.words import plain
-from tlstd.validation import FloatArray, IntArray
 
 EXACT = 2.0**53
 """Integers below it are exact as floating-point numbers."""

@@ -6,8 +6,8 @@ import numpy as np
 
 from tlstd.errors import InvalidInputError
 from tlstd.logs.draft import Draft
+from tlstd.logs.messages import STREAM_NOTE, count_of
 from tlstd.logs.table import FLAGS, BoolArray
-from tlstd.logs.words import STREAM_NOTE, count_of
 
 
 def find_ends(draft: Draft) -> tuple[BoolArray, BoolArray]:

@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from tlstd.core.arrays import IntArray
 from tlstd.errors import CapacityError, InvalidInputError
 from tlstd.logs.draft import Draft, missing_in
+from tlstd.logs.messages import FILES_NOTE, count_of, joined_note, plain
 from tlstd.logs.table import FLAGS, AnyArray, BoolArray
-from tlstd.logs.words import FILES_NOTE, count_of, joined_note, plain
-from tlstd.validation import IntArray
 
 
 def number_episodes(draft: Draft, ends: BoolArray | None) -> None:

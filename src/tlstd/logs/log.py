@@ -10,18 +10,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray, as_floats, as_unit
+from tlstd.data.transitions import Transitions
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.base import FeatureMap
 from tlstd.features.states import encoded_once
 from tlstd.logs import minari
 from tlstd.logs.checking import check
 from tlstd.logs.columns import Names
+from tlstd.logs.messages import FILES_NOTE, LOST_NOTE, STREAM_NOTE
 from tlstd.logs.reading import Source
 from tlstd.logs.table import MEMORY, Checked, Table
-from tlstd.logs.words import FILES_NOTE, LOST_NOTE, STREAM_NOTE
-from tlstd.types import FloatArray, IntArray, Transitions
-from tlstd.validation import as_floats, as_unit
 
 BoolArray = NDArray[np.bool_]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.extras import needs
 from tlstd.errors import InvalidInputError
-from tlstd.extras import needs
 from tlstd.logs.table import Table
 
 

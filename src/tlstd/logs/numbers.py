@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tlstd.core.arrays import MAX_MAGNITUDE
 from tlstd.errors import InvalidInputError
 from tlstd.logs.draft import Draft
+from tlstd.logs.messages import count_of
 from tlstd.logs.table import AnyArray
-from tlstd.logs.words import count_of
-from tlstd.validation import MAX_MAGNITUDE
 
 ROUNDING = 1e-6
 """Error accepted in sums of probabilities."""

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tlstd.core.extras import needs
 from tlstd.errors import CapacityError, InvalidInputError, InvalidParameterError
-from tlstd.extras import needs
 from tlstd.logs import addresses
 from tlstd.logs.addresses import Storage
 from tlstd.logs.draft import as_column
-from tlstd.logs.words import name_rows
+from tlstd.logs.messages import name_rows
 
 if TYPE_CHECKING:
     import polars as pl

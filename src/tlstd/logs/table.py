@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlstd.logs.words import name_rows
-from tlstd.validation import FloatArray, IntArray
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.logs.messages import name_rows
 
 BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]

@@ -8,7 +8,7 @@ from tlstd.evaluation.comparison import Comparison, sentence
 from tlstd.evaluation.evaluation import Evaluation
 from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.trust import Trust
-from tlstd.logs.words import count_of
+from tlstd.logs.messages import count_of
 from tlstd.page.markup import Html, element, join
 from tlstd.page.numbers import EXACT, number, rounded, signed
 from tlstd.page.parts import symbol

@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import Any
 
-from tlstd.container import printable
+from tlstd.core.file_format import printable
 
 EMPTY = frozenset({"circle", "input", "line", "path", "rect", "stop"})
 """Elements without content; within SVG they must be closed."""

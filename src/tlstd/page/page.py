@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 import tlstd
-from tlstd.container import replace_file, replaceable
+from tlstd.core.file_format import replace_file, replaceable
 from tlstd.evaluation.evaluation import Evaluation
 from tlstd.page import answer, parts
 from tlstd.page.markup import Html, element, join

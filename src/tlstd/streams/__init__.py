@@ -1,6 +1,6 @@
 """From a problem to transitions: simulated domains and any Gymnasium environment, on- and off-policy."""
 
-from tlstd.parameters import Seed
+from tlstd.core.parameters import Seed
 from tlstd.streams.environments import from_gymnasium
 from tlstd.streams.simulated import Trajectory, encode, record, stream, trajectory
 

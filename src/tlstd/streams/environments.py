@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, as_flag, as_flags, as_ratio, as_real
+from tlstd.core.extras import needs
+from tlstd.core.parameters import Seed, seed_sequence
+from tlstd.data.transitions import Transitions, trace_discounts
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
-from tlstd.extras import needs
 from tlstd.features.base import FeatureMap
 from tlstd.features.states import encoded, encoded_once
-from tlstd.parameters import Seed, seed_sequence
-from tlstd.types import FloatArray, Transitions, trace_discounts
-from tlstd.validation import as_flag, as_flags, as_ratio, as_real
 
 if TYPE_CHECKING:
     from gymnasium import Env

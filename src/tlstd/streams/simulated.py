@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tlstd import parameters
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.core.parameters import Seed, seed_sequence
+from tlstd.data.transitions import Transition, Transitions, trace_discounts
 from tlstd.domains.base import Domain, check_domain
 from tlstd.domains.policies import Policy, PolicyFunction, as_policy
 from tlstd.errors import InvalidParameterError
 from tlstd.features.base import FeatureMap, check_map
 from tlstd.features.states import encoded_once
-from tlstd.parameters import Seed, seed_sequence
-from tlstd.types import FloatArray, IntArray, Transition, Transitions, trace_discounts
 
 _MOST_EPISODES = 1 << 14  # simulated side by side
 _EPISODES = 1  # the branch of the tree of seeds for them

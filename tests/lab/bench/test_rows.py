@@ -19,7 +19,7 @@ from tlstd_lab.bench.stepping import COORDINATES, LAMBDA, STEP_SIZE, DenseILSTD,
 from tlstd_lab.reference import ReferenceTLSTD
 
 from tlstd import ILSTD, TileCoder
-from tlstd.linalg import threads as library_threads
+from tlstd.core import threads as library_threads
 
 SLOW = ("compile", "ilstd-memory", "import")  # several fresh processes each
 

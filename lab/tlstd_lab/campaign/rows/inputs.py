@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tlstd.checks import inputs
 from tlstd.checks.children import Task
-from tlstd.estimators.lstd import LSTD
+from tlstd.classic.lstd import LSTD
 from tlstd.estimators.registry import ESTIMATORS
-from tlstd.estimators.tlstd import TLSTD
+from tlstd.truncated.tlstd import TLSTD
 from tlstd_lab.campaign.row import Row
 
 

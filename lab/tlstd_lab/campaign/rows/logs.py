@@ -17,9 +17,10 @@ import polars as pl
 from tlstd import Log
 from tlstd.checks.children import Task
 from tlstd.checks.data import explained, temporary_folder
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
 from tlstd.errors import TlstdError
 from tlstd.logs import read_chunks
-from tlstd.types import FloatArray, Transitions
 from tlstd_lab.campaign.row import Row
 
 GAMMA = 0.9

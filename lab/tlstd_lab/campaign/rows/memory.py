@@ -12,8 +12,8 @@ from typing import Any
 
 from tlstd.checks.children import Task
 from tlstd.checks.data import as_sparse, loaded, stream, temporary_folder
+from tlstd.data.transitions import Transitions
 from tlstd.estimators.registry import ESTIMATORS
-from tlstd.types import Transitions
 from tlstd_lab.campaign.row import Row
 
 STEPS = 10_000

@@ -15,12 +15,13 @@ import scipy.sparse as sp
 from tlstd import load
 from tlstd.checks.children import Task
 from tlstd.checks.data import temporary_folder
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
 from tlstd.domains.mountain_car import MountainCar
-from tlstd.estimators.tlstd import TLSTD
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record
-from tlstd.types import FloatArray, Transitions
+from tlstd.truncated.tlstd import TLSTD
 from tlstd_lab.campaign.row import Row
 
 STEPS = 10_000

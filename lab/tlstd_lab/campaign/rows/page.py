@@ -16,7 +16,7 @@ from selenium.webdriver import Chrome
 from tlstd import Log, evaluate
 from tlstd.checks.children import Task
 from tlstd.checks.data import explained
-from tlstd.container import printable
+from tlstd.core.file_format import printable
 from tlstd.evaluation import Evaluation
 from tlstd.page import write_page
 from tlstd_lab.browser import HARMLESS, console, requests, started

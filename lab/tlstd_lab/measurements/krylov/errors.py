@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from tlstd import LSTD, Transitions
+from tlstd.core.svd import inverse_factors, svd
+from tlstd.core.threads import one_thread
 from tlstd.evaluation import true_values
-from tlstd.linalg.svd import inverse_factors, svd
-from tlstd.linalg.threads import one_thread
 from tlstd.streams.simulated import trajectory
 from tlstd_lab.measurements.krylov.topic import (
     CAR_STREAMS,

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tlstd import KrylovLSTD
+from tlstd.core.figures import new_figure, save
 from tlstd.estimators.base import LinearEstimator
-from tlstd.figures import new_figure, save
 from tlstd_lab.chart import COLOURS, DOTTED, Axis, Chart, Series, curve
 from tlstd_lab.chart import points as series_points
 from tlstd_lab.drawing import draw as draw_chart

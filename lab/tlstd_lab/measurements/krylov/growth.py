@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tlstd import KrylovLSTD
-from tlstd.figures import new_figure, save
-from tlstd.linalg.krylov_stream import GROWTH
+from tlstd.core.figures import new_figure, save
+from tlstd.krylov.stream import GROWTH
 from tlstd_lab.bench.growth import slope
 from tlstd_lab.bench.problems import scattered
 from tlstd_lab.bench.timing import timed

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tlstd import KrylovLSTD, Transitions
-from tlstd.linalg.threads import one_thread
+from tlstd.core.threads import one_thread
 from tlstd_lab.bench.timing import Side, interleaved, ratios, timed
 from tlstd_lab.measurements.krylov.topic import DIMENSION, LAMBDA, Data, Topic
 from tlstd_lab.tables import some, table

@@ -10,8 +10,8 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from tlstd import TLSTD, KrylovLSTD
+from tlstd.core.threads import one_thread
 from tlstd.estimators.base import LinearEstimator
-from tlstd.linalg.threads import one_thread
 from tlstd_lab.bench.timing import Side, Times, interleaved, ratios
 from tlstd_lab.measurements.krylov.topic import DIMENSION, ENERGY_SAMPLES, LAMBDA, REPEATS, Data, Topic, sample
 from tlstd_lab.measurements.krylov.tuned_td import LARGEST, PAPER

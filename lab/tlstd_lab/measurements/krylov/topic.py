@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tlstd import KrylovLSTD, Transitions
-from tlstd.linalg.krylov import Arnoldi
+from tlstd.krylov.arnoldi import Arnoldi
 from tlstd.streams.simulated import record
 from tlstd_lab.problems import Problem
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tlstd import TD, Decay, Transitions
+from tlstd.core.arrays import FloatArray
 from tlstd.estimators.base import LinearEstimator
-from tlstd.types import FloatArray
 from tlstd_lab.measurements.krylov.topic import LAMBDA, sample
 from tlstd_lab.panel import seeds
 from tlstd_lab.problems import Problem

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray
+from tlstd.core.figures import new_figure, save
 from tlstd.diagnostics import picard, plot_picard
 from tlstd.domains import boyan_chain, garnet, random_walk
-from tlstd.figures import new_figure, save
-from tlstd.types import FloatArray
 from tlstd_lab.questions.theorem.systems import ORACLES, SEED
 from tlstd_lab.questions.theorem.trade_off import SAMPLES
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray
+from tlstd.core.threads import one_thread
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.krylov_lstd import KrylovLSTD
 from tlstd.evaluation import choose
-from tlstd.linalg.threads import one_thread
-from tlstd.types import FloatArray
+from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd_lab.learning import make
 from tlstd_lab.problems import problem, stream, visited
 from tlstd_lab.questions.dimension.task import columns, path_of, rmse

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import MARKERS, Axis, Chart, Legend, Rule, Series, cases, points, sequence
 from tlstd_lab.claims import BEYOND, Claim, Finding, below
 from tlstd_lab.panel import Panel, Results, Scale, pick

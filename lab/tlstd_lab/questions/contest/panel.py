@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import Axis, Chart, Legend, Rule, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, below
 from tlstd_lab.panel import TUNING_SEED, Panel, Results, Scale, pick, seeds, specs

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.core.threads import one_thread
+from tlstd.data.transitions import Transitions
 from tlstd.estimators.base import LinearEstimator
 from tlstd.evaluation import choose
-from tlstd.linalg.threads import one_thread
-from tlstd.types import FloatArray, IntArray, Transitions
 from tlstd_lab.learning import make
 from tlstd_lab.problems import measured, stream, visited
 from tlstd_lab.questions.contest.methods import scaled

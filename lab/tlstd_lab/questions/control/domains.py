@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.domains.base import Domain, Step
 from tlstd.domains.policies import Deterministic
 from tlstd.logs.log import Log
-from tlstd.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

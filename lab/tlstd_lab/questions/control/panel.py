@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import COLOURS, DASHED, SOLID, Axis, Chart, Legend, Rule, Series, curve, points
 from tlstd_lab.claims import BEYOND, Claim, Finding, above, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs

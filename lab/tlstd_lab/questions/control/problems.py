@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tlstd.control import GreedyPolicy
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
 from tlstd.domains.base import Domain
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.domains.policies import EpsilonGreedy
 from tlstd.features import RBF, Columns, Concatenate, FeatureMap, Fourier, StateAction
 from tlstd.streams import record
-from tlstd.types import FloatArray, Transitions
 from tlstd_lab.questions.control.domains import CartPole, InvertedPendulum
 
 

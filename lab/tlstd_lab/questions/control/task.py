@@ -12,13 +12,14 @@ import numpy as np
 
 from tlstd.control import GreedyPolicy, PolicyIteration, policy_iteration, sigma_point_policy_iteration
 from tlstd.control.steps import action_steps
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.policies import EpsilonGreedy
 from tlstd.estimators.base import LinearEstimator
 from tlstd.features import FeatureMap, StateAction
 from tlstd.logs.log import Log
 from tlstd.streams import record
-from tlstd.types import FloatArray, Transitions
 from tlstd_lab.learning import make
 from tlstd_lab.questions.control.domains import Chain
 from tlstd_lab.questions.control.problems import PROBLEMS, Powers, Problem, bumps

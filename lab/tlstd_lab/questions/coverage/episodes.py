@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tlstd.types import FloatArray, IntArray
+from tlstd.core.arrays import FloatArray, IntArray
 
 Step = Callable[[NDArray[Any], np.random.Generator], "After"]
 Start = Callable[[int, np.random.Generator], NDArray[Any]]

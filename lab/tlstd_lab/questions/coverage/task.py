@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from tlstd import KrylovLSTD
+from tlstd.core.arrays import FloatArray
+from tlstd.core.threads import one_thread
+from tlstd.data.transitions import Transitions
 from tlstd.evaluation import Asked, Interval, bootstrap_interval, influences, interval_of, mean_interval, returns
-from tlstd.linalg.threads import one_thread
-from tlstd.types import FloatArray, Transitions
 from tlstd_lab.questions.coverage.problems import ROLLOUTS, Problem, problem
 
 KINDS = ("sandwich", "plug-in", "debiased", "returns", "bootstrap")

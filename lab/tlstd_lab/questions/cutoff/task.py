@@ -1,7 +1,7 @@
 """Task: fixed cut-offs of the singular values, and two rules that choose one from the samples without tuning.
 
 All cut-offs are evaluated from one decomposition. Folds, returns and the choice are those of
-:mod:`tlstd.linalg.held_out`, with two folds and the one-standard-error rule.
+:mod:`tlstd.data.held_out`, with two folds and the one-standard-error rule.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tlstd.classic.lstd import LSTD
+from tlstd.core.arrays import FloatArray, IntArray, Matrix
+from tlstd.core.svd import svd
+from tlstd.data import held_out
+from tlstd.data.transitions import Transitions
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.lstd import LSTD
-from tlstd.estimators.tlstd import TLSTD
-from tlstd.linalg import held_out
-from tlstd.linalg.svd import svd
-from tlstd.types import FloatArray, IntArray, Matrix, Transitions
+from tlstd.truncated.tlstd import TLSTD
 from tlstd_lab.learning import make
 from tlstd_lab.problems import problem, stream
 

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from tlstd.core.arrays import FloatArray
+from tlstd.core.svd import svd
+from tlstd.core.threads import one_thread
+from tlstd.data.transitions import Transitions
 from tlstd.domains.garnet import garnet_off_policy
-from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.linalg.krylov import Arnoldi, KrylovPath
-from tlstd.linalg.svd import svd
-from tlstd.linalg.threads import one_thread
-from tlstd.types import FloatArray, Transitions
+from tlstd.krylov.arnoldi import Arnoldi, KrylovPath
+from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd_lab.problems import KnownProcess, Problem, problem, stream, visited
 
 

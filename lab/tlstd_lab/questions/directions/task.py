@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.linalg.threads import one_thread
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
+from tlstd.core.threads import one_thread
+from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd_lab.problems import problem, stream
 
 CUT_OFF = 1e-4

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.transitions import Transitions
 from tlstd.domains import MarkovRewardProcess
 from tlstd.domains.spiral import START as SPIRAL_START
 from tlstd.domains.spiral import spiral_weights
-from tlstd.types import FloatArray, IntArray, Transitions
 from tlstd_lab.learning import make
 from tlstd_lab.problems import process_of
 

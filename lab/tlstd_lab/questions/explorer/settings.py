@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray, Matrix
 from tlstd.domains.energy_programme import aliasing_floor
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.errors import InvalidParameterError
-from tlstd.types import FloatArray, Matrix
 from tlstd_lab.panel import Scale, pick
 from tlstd_lab.problems import problem
 from tlstd_lab.spec import RunSpec

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlstd.classic.lstd import LSTD
+from tlstd.core.arrays import FloatArray
 from tlstd.diagnostics import spectrum
-from tlstd.estimators.lstd import LSTD
-from tlstd.types import FloatArray
 from tlstd_lab.learning import make
 from tlstd_lab.problems import problem, stream
 from tlstd_lab.questions.explorer.settings import view

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import COLOURS, DASHED, DOTTED, SOLID, Axis, Chart, Legend, curve
 from tlstd_lab.panel import Panel, Results, Scale, best, pick, seeds, specs
 from tlstd_lab.problems import problem

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tlstd.types import FloatArray, IntArray
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd_lab.learning import make
 from tlstd_lab.problems import problem, stream
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import DASH_DOT, DASHED, DOTTED, LIGHT_GREY, SOLID, Axis, Chart, Legend, curve, sequence
 from tlstd_lab.claims import Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Results, Scale, pick, seeds

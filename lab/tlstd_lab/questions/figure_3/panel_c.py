@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import COLOURS, DASHED, SOLID, Axis, Chart, Legend, curve
 from tlstd_lab.claims import Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Results, Scale, pick, seeds, specs

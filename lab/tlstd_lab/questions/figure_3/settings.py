@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray
 from tlstd.domains.energy_programme import aliasing_floor
 from tlstd.domains.energy_storage import EnergyStorage
-from tlstd.types import FloatArray
 from tlstd_lab.chart import Axis, Chart, Legend, Note, Rule, Series
 from tlstd_lab.panel import Panel, Results, Scale, best, pick, seeds, specs
 from tlstd_lab.problems import problem

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tlstd import parameters
-from tlstd.types import FloatArray, IntArray, Transitions
+from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.transitions import Transitions
 from tlstd_lab.learning import make
 from tlstd_lab.problems import problem, stream
 

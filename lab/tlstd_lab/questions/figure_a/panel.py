@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray
 from tlstd.diagnostics import effective_rank
-from tlstd.types import FloatArray
 from tlstd_lab.chart import DASHED, SOLID, Axis, Chart, Legend, Rule, curve
 from tlstd_lab.claims import Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs

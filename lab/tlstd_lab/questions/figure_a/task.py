@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.classic.lstd import LSTD
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
 from tlstd.diagnostics import spectrum
 from tlstd.domains.base import Domain
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.errors import InvalidParameterError
-from tlstd.estimators.lstd import LSTD
 from tlstd.features.base import FeatureMap
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import Trajectory, encode, trajectory
-from tlstd.types import FloatArray, Transitions
 
 DOMAINS: dict[str, type[MountainCar | Pendulum]] = {"car": MountainCar, "pendulum": Pendulum}
 GRID = 10

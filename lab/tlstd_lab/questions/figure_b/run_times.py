@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import COLOURS, DASHED, SOLID, Axis, Chart, curve
 from tlstd_lab.claims import Claim, Finding, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs

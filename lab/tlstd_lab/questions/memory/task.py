@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tlstd.linalg.threads import one_thread
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
+from tlstd.core.threads import one_thread
 from tlstd_lab.learning import make
 from tlstd_lab.problems import problem, stream
 from tlstd_lab.questions.contest.methods import scaled

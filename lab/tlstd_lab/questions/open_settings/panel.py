@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import COLOURS, Axis, Chart, Legend, Series, cases, points
 from tlstd_lab.claims import BEYOND, Claim, Finding, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import COLOURS, DASHED, Axis, Chart, Legend, curve, sequence
 from tlstd_lab.claims import BEYOND, Claim, Finding, above, below
 from tlstd_lab.panel import Panel, Results, Scale, best, pick, seeds, specs

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tlstd.types import FloatArray, IntArray, SparseVector, Vector
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.vectors import SparseVector, Vector
 from tlstd_lab.problems import problem, stream
 from tlstd_lab.reference import ReferenceTLSTD
 

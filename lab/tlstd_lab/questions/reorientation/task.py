@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.classic.lstd import LSTD
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.transitions import Transitions
 from tlstd.domains.mountain_car import MountainCar
-from tlstd.estimators.lstd import LSTD
-from tlstd.estimators.tlstd import TLSTD
-from tlstd.types import FloatArray, IntArray, Transitions
+from tlstd.truncated.tlstd import TLSTD
 from tlstd_lab.problems import problem, stream
 
 BOTTOM = -np.pi / 6.0

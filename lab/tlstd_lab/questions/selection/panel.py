@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import COLOURS, Axis, Chart, Legend, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding, above
 from tlstd_lab.panel import Panel, Results, Scale, best, pick, seeds, specs

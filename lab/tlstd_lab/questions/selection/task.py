@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.transitions import Transitions
 from tlstd.domains.mdp import MarkovRewardProcess
-from tlstd.types import FloatArray, IntArray, Transitions
 from tlstd_lab.learning import make
 
 STATES = 20

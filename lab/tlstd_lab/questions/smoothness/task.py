@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray, Matrix
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.tlstd import TLSTD
-from tlstd.types import FloatArray, Matrix
+from tlstd.truncated.tlstd import TLSTD
 from tlstd_lab.learning import make
 from tlstd_lab.problems import problem, stream
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import COLOURS, MARKERS, Axis, Chart, Rule, curve, sequence
 from tlstd_lab.claims import Claim, Finding, below
 from tlstd_lab.panel import Panel, Results, Scale, best, pick, seeds, specs

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray
 from tlstd.diagnostics import Comparison, compare, proof_steps
 from tlstd.domains import random_walk
-from tlstd.types import FloatArray
 from tlstd_lab.questions.theorem.systems import cycle, of_family, sampled
 from tlstd_lab.questions.theorem.tikhonov import PAIR, if_comparable
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import DASH_DOT, DASHED, SOLID, Axis, Chart, Dash, Legend, Mark, Rule, Series, cases, points
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Panel, Results, Scale, pick, seeds, specs

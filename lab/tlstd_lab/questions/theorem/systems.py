@@ -8,9 +8,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy.linalg import expm
 
+from tlstd.classic.lstd import LSTD
+from tlstd.core.arrays import FloatArray
 from tlstd.domains import MarkovRewardProcess, boyan_chain, garnet, random_walk
-from tlstd.estimators.lstd import LSTD
-from tlstd.types import FloatArray
 
 SEED = 2016
 RANKS_PER_CASE = 4

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.questions.theorem import trade_off as trade_offs
 from tlstd_lab.questions.theorem.bounds import READINGS, epsilon, fails, measure
 from tlstd_lab.questions.theorem.tikhonov import PAIR, tikhonov_curves

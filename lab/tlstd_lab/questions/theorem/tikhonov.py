@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.optimize import brentq
 
+from tlstd.core.arrays import FloatArray
 from tlstd.diagnostics import Comparison, compare
-from tlstd.types import FloatArray
 from tlstd_lab.questions.theorem.systems import ORACLES, sampled
 
 Pair: TypeAlias = tuple[float, float, float, float]

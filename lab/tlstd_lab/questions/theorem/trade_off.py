@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray
 from tlstd.diagnostics import compare
-from tlstd.types import FloatArray
 from tlstd_lab.questions.theorem.systems import ORACLES, sampled
 
 SAMPLES = (300, 30_000)

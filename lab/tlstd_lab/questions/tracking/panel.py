@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tlstd.types import FloatArray
+from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import COLOURS, DASHED, Axis, Chart, Legend, Rule, curve
 from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict, above, below
 from tlstd_lab.panel import Panel, Results, Scale, best, pick, seeds, specs

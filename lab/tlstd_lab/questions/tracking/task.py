@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.domains.base import Step
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.errors import InvalidParameterError
 from tlstd.evaluation import true_values
 from tlstd.features.rbf import RBF
 from tlstd.streams.simulated import record
-from tlstd.types import FloatArray, IntArray
 from tlstd_lab.learning import make
 
 GRID, WIDTH = 16, 0.12

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tlstd.core.arrays import FloatArray
+from tlstd.core.units import deviation
 from tlstd.evaluation.influence import standard_error
 from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, SMALL, TRIFLE, Evidence, Mean, clustered
 from tlstd.evaluation.trust.predictions import TOO_LITTLE, unchecked
 from tlstd.evaluation.trust.verdict import ORDER, Check, graded
-from tlstd.linalg.units import deviation
-from tlstd.types import FloatArray
 
 PARTS = 10
 """Of the predictions, in the picture of calibration."""

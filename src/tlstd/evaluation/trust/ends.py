@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlstd.core.arrays import IntArray
+from tlstd.core.units import deviation, power_of_two
 from tlstd.evaluation.trust.evidence import MEDIUM, SMALL, Evidence
 from tlstd.evaluation.trust.neighbours import MOST_QUERIES, Neighbours, thinned
 from tlstd.evaluation.trust.verdict import Check, graded, percent
-from tlstd.linalg.units import deviation, power_of_two
 from tlstd.logs.log import Log
-from tlstd.types import IntArray
 
 FEW, ENOUGH = 10, 40
 """Independent pieces below which a standard error cannot be believed, and from which it can."""

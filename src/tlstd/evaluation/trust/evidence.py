@@ -9,23 +9,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtr
 
+from tlstd.core.arrays import FloatArray, IntArray, Matrix
+from tlstd.core.units import deviation, power_of_two
+from tlstd.data import held_out
+from tlstd.data.held_out import Folds, Targets
+from tlstd.data.transitions import Transitions
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.evaluation.asked_of_log import influence_on
 from tlstd.evaluation.fitted import Fitted, LeftOut, Starts
 from tlstd.evaluation.importance import starts_of
 from tlstd.evaluation.influence import Influence
 from tlstd.evaluation.intervals import Interval
+from tlstd.evaluation.log_intervals import influence_on
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.reference import part, reference_values
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.features.auto_tiles import AutoTiles
 from tlstd.features.states import encoded
-from tlstd.linalg import held_out
-from tlstd.linalg.held_out import Folds, Targets
-from tlstd.linalg.units import deviation, power_of_two
+from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd.logs.log import Log
-from tlstd.types import FloatArray, IntArray, Matrix, Transitions
 
 MOST_STEPS = 20_000
 """Steps on which the checks are made: of a longer log, evenly spaced episodes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tlstd.types import FloatArray, IntArray
+from tlstd.core.arrays import FloatArray, IntArray
 
 MOST_POINTS = 20_000
 """Rows that are searched: of more, evenly spaced ones."""

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from tlstd.estimators.krylov_lstd import KrylovLSTD
+from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
 from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, SMALL, Evidence, Mean, clustered
 from tlstd.evaluation.trust.verdict import ORDER, Check, graded, percent
 from tlstd.features.auto_tiles import AutoTiles
-from tlstd.types import FloatArray, Transitions
+from tlstd.krylov.krylov_lstd import KrylovLSTD
 
 MISSED, MOSTLY_MISSED = 0.2, 0.5
 """Shares of what could be predicted that the features miss."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tlstd.estimators.krylov_lstd import KrylovLSTD
+from tlstd.data.transitions import Transitions
 from tlstd.evaluation.trust.evidence import MEDIUM, SMALL, Evidence
 from tlstd.evaluation.trust.predictions import TOO_LITTLE, unchecked
 from tlstd.evaluation.trust.verdict import Check, graded
 from tlstd.features.auto_tiles import AutoTiles
-from tlstd.types import Transitions
+from tlstd.krylov.krylov_lstd import KrylovLSTD
 
 LAMBDAS = (0.0, 0.5, 0.8, 0.95, 1.0)
 CLEARLY = 2.0

@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.trust.evidence import Evidence
 from tlstd.evaluation.trust.neighbours import MOST_QUERIES, Neighbours, thinned
 from tlstd.evaluation.trust.verdict import Check, graded, percent
 from tlstd.features.states import encoded
-from tlstd.types import FloatArray, IntArray
 
 SOME, MANY = 0.05, 0.2
 """Shares of start states that are far from the log."""

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaincc
 
+from tlstd.core.arrays import FloatArray
+from tlstd.core.units import power_of_two
 from tlstd.evaluation.trust.ends import ENOUGH, FEW, counted, pieces
 from tlstd.evaluation.trust.evidence import CERTAIN, LIKELY, MEDIUM, PRACTICAL, SMALL, TRIFLE, Evidence, clustered
 from tlstd.evaluation.trust.verdict import Check, graded, percent, short
-from tlstd.linalg.units import power_of_two
-from tlstd.types import FloatArray
 
 LARGE, DOMINANT = 0.25, 0.5
 """Shares of the variance of the answer that come from one episode."""

@@ -1,0 +1,135 @@
+"""Influence and intervals of what was fitted to a log: its start states, and its episodes by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.errors import InvalidInputError
+from tlstd.evaluation.bootstrap import bootstrap_interval
+from tlstd.evaluation.fitted import Fitted, Starts
+from tlstd.evaluation.importance import fold_values, start_returns, starts_of
+from tlstd.evaluation.influence import Asked, Influence, influence_by, influences
+from tlstd.evaluation.intervals import Interval, interval_of, mean_interval
+from tlstd.krylov.krylov_lstd import KrylovLSTD
+from tlstd.logs.log import Log
+
+SAMPLED, SAMPLE = 1_000_000, 100_000
+"""Steps beyond which h comes from a sample of episodes, and steps of that sample."""
+INTERVALS = ("auto", "sandwich", "plug-in", "debiased", "bootstrap", "returns")
+"""Kinds of intervals by name; "auto" is the sandwich."""
+
+
+def influence_on(fitted: Fitted, states: ArrayLike | None = None, kind: str = "sandwich") -> Influence:
+    """What each step and episode of the log has moved the mean value of states by; of the start states, if left out."""
+    rows, model = learned_rows(fitted), _model(fitted)
+    asked = _asked(fitted, states, rows)
+    if len(fitted.log) > SAMPLED:
+        sample = sampled(fitted)
+        (on_sample,) = influences(sample, [Asked(asked.X, None, asked.offsets)])
+        found = influence_by(model, asked, on_sample, sample.seen_ids)
+    else:
+        (found,) = influences(model, [asked], kind=kind)
+    return found.named(_group_names(fitted.log, rows, np.flatnonzero(found.groups.cut)))
+
+
+def _group_names(log: Log, rows: IntArray, first: IntArray) -> list[Any]:
+    """Names of groups of steps: an episode's own name, or the steps of a block of it, counted from its first."""
+    begins, ends = rows[first], rows[np.append(first[1:], rows.size) - 1]
+    episode = np.searchsorted(log.episodes, begins, side="right") - 1
+    blocks = np.bincount(episode, minlength=log.n_episodes) > 1
+    names: list[Any] = []
+    for e, a, b in zip(episode.tolist(), begins.tolist(), ends.tolist(), strict=True):
+        a, b = a - int(log.episodes[e]), b - int(log.episodes[e])
+        steps = f"steps {a:,} to {b:,}" if b > a else f"step {a:,}"
+        if log.n_episodes > 1:
+            steps += f" of episode {log.ids[e]}"
+        names.append(steps if blocks[e] else log.ids[e])
+    return names
+
+
+def interval_for(fitted: Fitted, states: ArrayLike | None = None, level: float = 0.95, kind: str = "auto") -> Interval:
+    """The interval of the mean value of states, of one of the kinds in ``INTERVALS``."""
+    if kind == "returns":
+        return mean_interval(_returns(fitted, states), level)
+    if kind == "bootstrap":
+        return bootstrap_interval(_model(fitted), _asked(fitted, states, learned_rows(fitted)), level=level)
+    found = influence_on(fitted, states, "debiased" if kind == "debiased" else "sandwich")
+    return interval_of(found.plug_in() if kind == "plug-in" else found, level)
+
+
+def sampled(fitted: Fitted) -> KrylovLSTD:
+    """A model of about ``SAMPLE`` steps in evenly spaced episodes; of the first steps, where episodes are long."""
+    log = fitted.log
+    wanted = max(1, int(log.n_episodes * SAMPLE / len(log)))
+    chosen = np.unique(np.linspace(0, log.n_episodes - 1, wanted).astype(np.int64))
+    if np.diff(log.episodes)[chosen].sum() > 2 * SAMPLE:
+        part, rows = log[:SAMPLE], np.arange(SAMPLE)
+    else:
+        part, rows = log.select(chosen), log.rows_of(chosen)
+    target = fitted.target
+    if target is not None and target.table is not None:
+        target = replace(target, table=target.table[rows])
+    ratios = None if fitted.rhos is None else fitted.rhos[rows]
+    model = KrylovLSTD(_model(fitted).n_features, lambda_=fitted.lambda_, dimension=1)
+    for steps in fitted.values.pieces(part, target=target, rhos=ratios):
+        model.update_many(steps)
+    return model
+
+
+def _model(fitted: Fitted) -> KrylovLSTD:
+    model = fitted.values.model
+    if not isinstance(model, KrylovLSTD):
+        raise InvalidInputError(f"influence was asked of {type(model).__name__}: it is known of KrylovLSTD")
+    return model
+
+
+def _asked(fitted: Fitted, states: ArrayLike | None, rows: IntArray) -> Asked:
+    starts = _starts(fitted, states)
+    drawn = None
+    if starts.rows is not None:  # where the first step was left out, with the one after it
+        drawn = np.minimum(np.searchsorted(rows, starts.rows), rows.size - 1)
+    X, offsets = fitted.encode(starts)
+    return Asked(X, drawn, offsets)
+
+
+def learned_rows(fitted: Fitted) -> IntArray:
+    """The rows of the log that the model has learned from, in order."""
+    log = fitted.log
+    last = log.episodes[1:] - 1
+    known = log.terminated[last]
+    if fitted.target is None or fitted.target.table is None or fitted.values.kind == "states":
+        known = known | log.has_final
+    return np.delete(np.arange(len(log)), last[~known])
+
+
+def _starts(fitted: Fitted, states: ArrayLike | None) -> Starts:
+    if states is None:
+        return next(iter(fitted.starts.values()))
+    observations: Any = np.asarray(states, dtype=fitted.log.observations.dtype)
+    shape = fitted.log.observations.shape[1:]
+    if observations.shape == shape:
+        observations = observations[None]
+    if observations.shape[1:] != shape or not len(observations):
+        raise InvalidInputError(f"states have shape {observations.shape}: pass (M, {', '.join(map(str, shape))})")
+    return Starts(observations, None)
+
+
+def _returns(fitted: Fitted, states: ArrayLike | None) -> FloatArray:
+    log = fitted.log
+    if states is not None or fitted.target is not None or "start states" not in fitted.starts:
+        raise InvalidInputError(
+            'intervals of kind "returns" are of the start states under the policy that acted: leave out states and '
+            'policy, or use kind="sandwich"'
+        )
+    steps = log.transitions(fitted.values.features, fitted.values.gamma)
+    lambda_, dimension = fitted.lambda_, fitted.dimension
+
+    def make() -> KrylovLSTD:
+        return KrylovLSTD(fitted.values.features.n_features, lambda_=lambda_, dimension=dimension)
+
+    return start_returns(steps, starts_of(steps, log.start_rows), lambda folds: fold_values(steps, folds, make))[1]

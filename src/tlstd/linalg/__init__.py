@@ -1,1 +1,0 @@
-"""The mathematics: low-rank factors under block updates, and their reference implementation."""

@@ -1,0 +1,1 @@
+"""Estimators to compare with, one file each; what several share stands beside them."""

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tlstd.core import parameters
+from tlstd.errors import InvalidParameterError
+
+
+def test_integers() -> None:
+    for value in (2, np.int8(2), np.uint64(2)):
+        found = parameters.integer("n", value, low=2, high=2)
+        assert (found, type(found)) == (2, int)
+    assert parameters.integer("n", 2**63 - 1) == 2**63 - 1
+    assert parameters.integer("n", 10**30, high=None) == 10**30
+
+
+@pytest.mark.parametrize("value", [2**63, 2**70, np.uint64(2**64 - 1)])
+def test_integers_that_no_array_holds(value: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=rf"^n is .*: it must be an integer from 1 to {2**63 - 1}$"):
+        parameters.integer("n", value)
+
+
+def test_flags() -> None:
+    value: Any
+    for value in (True, 1, np.True_, np.int8(1), np.uint64(1), np.array(True), np.array(1)):
+        assert parameters.flag("flag", value) is True
+    for value in (False, 0, np.False_, np.int64(0), np.array(False), np.array(0)):
+        assert parameters.flag("flag", value) is False
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "False",
+        "",
+        None,
+        math.nan,
+        0.5,
+        1.0,
+        0.0,
+        2,
+        -1,
+        [False],
+        [],
+        (),
+        {},
+        np.float64(1.0),
+        np.array([True]),
+        1j,
+        np.array(2),
+        np.str_("1"),
+        np.ma.masked,
+        np.ma.array(True, mask=True),
+        b"1",
+        np.timedelta64(1),
+    ],
+    ids=repr,
+)
+def test_what_is_no_flag(value: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=r"(?s)^flag is .*: pass True or False$"):
+        parameters.flag("flag", value)
+
+
+def test_generators() -> None:
+    rng = np.random.default_rng(0)
+    assert parameters.generator("rng", rng) is rng
+    for value in (None, 3, np.random, np.random.SeedSequence(0), "rng"):
+        with pytest.raises(InvalidParameterError, match=r"(?s)^rng is .*: pass a generator"):
+            parameters.generator("rng", value)
+
+
+@pytest.mark.parametrize("value", [1, 5, np.int64(1), 3.0, True, np.True_, "3", None, np.array(3)], ids=repr)
+def test_what_is_no_integer_in_the_range(value: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=r"^n is .*: it must be an integer from 2 to 4, because$") as error:
+        parameters.integer("n", value, low=2, high=4, why=", because")
+    assert f"n is {value!r}:" in str(error.value)
+
+
+def test_reals() -> None:
+    for value in (1, 1.0, np.float32(1.0), np.uint8(1)):
+        found = parameters.real("x", value, low=1.0, high=1.0)
+        assert (found, type(found)) == (1.0, float)
+    assert parameters.real("x", math.inf) == math.inf
+    assert parameters.positive("x", 5e-324) == 5e-324
+
+
+@pytest.mark.parametrize(
+    ("options", "inside", "outside", "interval"),
+    [
+        ({"low": 0.0, "high": 1.0}, [0.0, 1.0], [-5e-324, 1.0 + 1e-15], r"\[0, 1\]"),
+        ({"low": 0.0, "high": 1.0, "open_low": True}, [5e-324, 1.0], [0.0, 2.0], r"\(0, 1\]"),
+        ({"low": 0.0, "high": 1.0, "open_high": True}, [0.0, 1.0 - 1e-15], [-1.0, 1.0], r"\[0, 1\)"),
+        ({"low": 0.0, "open_high": True}, [0.0, 1e308], [-1.0, math.inf, 10**400], r"\[0, inf\)"),
+        ({"high": 0.5}, [-math.inf, 0.5, -(10**400)], [0.6], r"\[-inf, 0\.5\]"),
+    ],
+)
+def test_intervals(options: dict[str, Any], inside: list[float], outside: list[float], interval: str) -> None:
+    for value in inside:
+        parameters.real("x", value, **options)
+    for value in [*outside, math.nan]:
+        with pytest.raises(InvalidParameterError, match=rf"^x is .*: it must lie in {interval}, because$"):
+            parameters.real("x", value, **options, why=", because")
+    for odd in (True, "0.5", None, np.array(0.5), 0.5j):
+        with pytest.raises(InvalidParameterError, match=r"^x is .*: it must be a number, because$"):
+            parameters.real("x", odd, **options, why=", because")
+
+
+def test_positive() -> None:
+    for value in (0.0, 2.0, math.nan):
+        with pytest.raises(InvalidParameterError, match=rf"^x is {value}: it must lie in \(0, 2\)"):
+            parameters.positive("x", value, high=2.0)
+
+
+def test_choices() -> None:
+    assert parameters.choice("kind", "b", ("a", "b")) == "b"
+    for value in ("c", "", None, ["a"], np.array(["a", "b"])):
+        with pytest.raises(InvalidParameterError, match=r"^kind is .*: it must be one of 'a', 'b', or c$"):
+            parameters.choice("kind", value, ("a", "b"), why=", or c")
