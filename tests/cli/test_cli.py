@@ -18,7 +18,7 @@ from tlstd import demo
 from tlstd.cli import main
 from tlstd.cli.app import app
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def run_demo(folder: Path) -> dict[str, list[str]]:
@@ -96,7 +96,7 @@ def test_help_of_every_command_is_plain_and_fits(command: str) -> None:
 def test_version() -> None:
     result = CliRunner().invoke(app, ["--version"])
     assert (result.exit_code, result.output) == (0, f"tlstd {tlstd.__version__}\n")
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert project["version"] == tlstd.__version__
     cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {tlstd.__version__}\n" in cited

@@ -43,7 +43,7 @@ def here() -> ShardedOperator:
 class There(NamedTuple):
     """The shards on the workers, from the first test to the last."""
 
-    crew: OnDask
+    pool: OnDask
     operator: ShardedOperator
     told: list[int]
 
@@ -51,8 +51,8 @@ class There(NamedTuple):
 @pytest.fixture(scope="module")
 def there(client: Any) -> There:
     told: list[int] = []
-    crew = OnDask(client, LOADS, told.append)
-    return There(crew, ShardedOperator(crew), told)
+    pool = OnDask(client, LOADS, told.append)
+    return There(pool, ShardedOperator(pool), told)
 
 
 def test_a_plan_counts_the_workers_of_the_cluster(client: Any, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_killed_worker(
     client.wait_for_workers(2)
     monkeypatch.setattr("tlstd.cluster.shard_pool.SPREAD", 0.0)
     assert (there.operator.rmatvec(V) == here.rmatvec(V)).all()
-    held = Counter(worker for workers in client.who_has(there.crew._shards).values() for worker in workers)
+    held = Counter(worker for workers in client.who_has(there.pool._shards).values() for worker in workers)
     assert sorted(held.values()) == [3, 4]
     assert min(days_until_it_is_given_up(client)) > 100.0
 

@@ -76,11 +76,11 @@ def test_sums_of_groups(n_shards: int) -> None:
     operator = ShardedOperator(InProcess([asked_shard(part) for part in parts]))
     h, w = np.zeros(N), np.zeros(N)
     h[operator.ids], w[operator.ids] = rng.standard_normal((2, operator.n))
-    sums = operator.crew.total("asked_sum", "start states", operator.n)[:, 0]
+    sums = operator.pool.total("asked_sum", "start states", operator.n)[:, 0]
     count = int(sums[operator.n])
     mean = float(sums[: operator.n] @ w[operator.ids] + sums[-1]) / count
     H = np.column_stack([h, w])[operator.ids]
-    found = spread(operator.crew.each("group_sums", "start states", H, mean, count, CUTS), len(WHOLE), count)
+    found = spread(operator.pool.each("group_sums", "start states", H, mean, count, CUTS), len(WHOLE), count)
     value, error, freedom, n_groups = by_hand(h, w)
     residual = (operator.b() - operator.matvec(H[:, 1:]))[:, 0]
     assert found.n_groups == n_groups
@@ -193,7 +193,7 @@ def test_as_if_solved_exactly(error: float, monkeypatch: pytest.MonkeyPatch) -> 
     x = np.asarray(steps.X[::10].mean(axis=0)).ravel()[operator.ids]
     h = np.linalg.solve(A.T, x)
     asked = AskedMean(None, x, 0.0, 400)
-    parts = operator.crew.each("group_sums", None, np.column_stack([h, weights[:, 0]]), 0.0, 400, ())
+    parts = operator.pool.each("group_sums", None, np.column_stack([h, weights[:, 0]]), 0.0, 400, ())
     exact = spread(parts, len(steps), 0)
     guess = Guess(np.arange(3), np.full(3, 100.0), error)  # far off: it has to do no harm
     rounds: list[str] = []

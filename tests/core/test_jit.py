@@ -31,7 +31,8 @@ def unwritable(tmp_path: Path) -> dict[str, str]:
     """
     package = tmp_path / "site" / "tlstd"
     shutil.copytree(Path(tlstd.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "kernels" / "__pycache__").touch()
+    for folder in package.rglob("kernels"):
+        (folder / "__pycache__").touch()
     changes = {"HOME": "/dev/null/home", "XDG_CACHE_HOME": "/dev/null/cache", "PYTHONPATH": str(package.parent)}
     kept = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "TLSTD_CACHE")}
     return kept | changes | {"PYTHONDONTWRITEBYTECODE": "1"}

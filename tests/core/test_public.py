@@ -58,7 +58,7 @@ def test_others_are_not_there(package: str) -> None:
 
 
 def test_a_line_of_another_form_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tlstd.core.public.__file__", str(tmp_path / "public.py"))
+    monkeypatch.setattr("tlstd.core.public.__file__", str(tmp_path / "core" / "public.py"))
     (tmp_path / "__init__.pyi").write_text("from tlstd.data.transitions import Transition\n")
     with pytest.raises(ImportError, match="write 'from module import name as name'"):
         homes("tlstd")

@@ -8,7 +8,7 @@ from tests.data.test_sparse import NASTY_IDS
 from tlstd.core.arrays import IntArray
 from tlstd.core.file_format import Saved
 from tlstd.data import feature_index as seen_module
-from tlstd.data.feature_index import SeenFeatures
+from tlstd.data.feature_index import FeatureIndex
 from tlstd.errors import CapacityError, StateError
 
 
@@ -16,7 +16,7 @@ from tlstd.errors import CapacityError, StateError
 @pytest.mark.parametrize("step", [1, 7, 1000])
 def test_rows_in_order_of_first_appearance(name: str, step: int) -> None:
     ids = NASTY_IDS[name]
-    seen = SeenFeatures(2**63)
+    seen = FeatureIndex(2**63)
     for start in range(0, ids.size, step):
         seen.insert(ids[: start + step][::-1])  # what is known comes again
     expected: dict[int, int] = {}
@@ -30,7 +30,7 @@ def test_rows_in_order_of_first_appearance(name: str, step: int) -> None:
 
 def test_growth_against_a_dictionary() -> None:
     rng = np.random.default_rng(0)
-    seen, rows = SeenFeatures(2**63), dict[int, int]()
+    seen, rows = FeatureIndex(2**63), dict[int, int]()
     for _ in range(200):
         new = rng.integers(0, 2**63 - 1, rng.integers(0, 60)) >> rng.integers(0, 62)
         for key in new.tolist():
@@ -46,14 +46,14 @@ def test_growth_against_a_dictionary() -> None:
 
 
 def test_empty() -> None:
-    seen, none = SeenFeatures(2**63), np.zeros(0, dtype=np.int64)
+    seen, none = FeatureIndex(2**63), np.zeros(0, dtype=np.int64)
     seen.insert(none)
     assert len(seen) == seen.ids.size == seen.find(none).size == seen.count_with(none) == 0
     assert_array_equal(seen.find(np.array([0, 2**62])), [-1, -1])
 
 
 def test_counting_and_finding_change_nothing() -> None:
-    seen = SeenFeatures(2**63)
+    seen = FeatureIndex(2**63)
     seen.insert(np.array([3, 1]))
     before = [a.copy() for a in seen.arrays]
     assert seen.count_with(np.array([1, 2, 2, 3, 4])) == 4
@@ -64,7 +64,7 @@ def test_counting_and_finding_change_nothing() -> None:
 
 @pytest.mark.parametrize("n_new", [0, 1, 32, 33, 1000])
 def test_reserve_makes_room_and_keeps_what_is_there(n_new: int) -> None:
-    seen = SeenFeatures(2**63)
+    seen = FeatureIndex(2**63)
     seen.insert(np.arange(20) << 30)
     seen.reserve(n_new)
     assert seen.all_ids.size >= 20 + n_new
@@ -73,7 +73,7 @@ def test_reserve_makes_room_and_keeps_what_is_there(n_new: int) -> None:
     assert_array_equal(seen.find(np.arange(20) << 30), np.arange(20))
 
 
-def nbytes(rows: SeenFeatures) -> int:
+def nbytes(rows: FeatureIndex) -> int:
     return rows.all_ids.nbytes + rows._slots.nbytes + rows._table.nbytes
 
 
@@ -81,7 +81,7 @@ def nbytes(rows: SeenFeatures) -> int:
 @pytest.mark.parametrize("seed", range(3))
 def test_against_a_dict(n_features: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    rows, expected = SeenFeatures(n_features), dict[int, int]()
+    rows, expected = FeatureIndex(n_features), dict[int, int]()
     for size in (0, 1, 3, 200, 5_000, 20_000, 10):
         ids = rng.integers(0, n_features, size)
         if seed == 1:
@@ -103,7 +103,7 @@ def test_against_a_dict(n_features: int, seed: int) -> None:
 @pytest.mark.parametrize("stride", [1, 2, 64, 2**12, 2**20, 2**40, 7919, 2**31 - 1])
 def test_regular_ids_are_found_quickly(stride: int) -> None:
     """Multiples of a number do not fill the hash table in one place."""
-    rows = SeenFeatures(2**62)
+    rows = FeatureIndex(2**62)
     ids = np.arange(20_000) * stride
     rows.insert(ids)
     assert rows._table.size == 0
@@ -116,7 +116,7 @@ def test_regular_ids_are_found_quickly(stride: int) -> None:
 
 @pytest.mark.parametrize(("n_features", "bytes_per_feature"), [(2**31, 8 + 4 + 33), (2**62, 8 + 4 + 65)])
 def test_memory_follows_the_features_seen(n_features: int, bytes_per_feature: int) -> None:
-    rows = SeenFeatures(n_features)
+    rows = FeatureIndex(n_features)
     for start in range(0, 100_000, 1_000):
         rows.insert(np.arange(start, start + 1_000) * 7919)
         assert nbytes(rows) < bytes_per_feature * len(rows) + 1_100
@@ -124,7 +124,7 @@ def test_memory_follows_the_features_seen(n_features: int, bytes_per_feature: in
 
 @pytest.mark.parametrize("n_features", [1, 100, 2**14])
 def test_few_features_have_a_table(n_features: int) -> None:
-    rows = SeenFeatures(n_features)
+    rows = FeatureIndex(n_features)
     assert rows._table.size == n_features
     assert rows._slots.size == 0
     assert nbytes(rows) == 4 * n_features + 256
@@ -132,7 +132,7 @@ def test_few_features_have_a_table(n_features: int) -> None:
 
 def test_changes_to_a_table_where_that_is_not_larger() -> None:
     rng = np.random.default_rng(0)
-    rows, forms = SeenFeatures(100_000), set()
+    rows, forms = FeatureIndex(100_000), set()
     for _ in range(100):
         rows.insert(rng.integers(0, 100_000, 500))
         forms.add(rows._table.size == 0)
@@ -142,7 +142,7 @@ def test_changes_to_a_table_where_that_is_not_larger() -> None:
 
 
 def test_repeats_take_no_room() -> None:
-    rows = SeenFeatures(2**40)
+    rows = FeatureIndex(2**40)
     for _ in range(3):
         rows.insert(np.tile(np.array([5, 3, 9]), 100_000))
     assert_array_equal(rows.ids, [5, 3, 9])
@@ -151,7 +151,7 @@ def test_repeats_take_no_room() -> None:
 
 def test_too_many_rows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seen_module, "_MAX_ROWS", 40)
-    rows = SeenFeatures(2**31)
+    rows = FeatureIndex(2**31)
     rows.insert(np.arange(40))
     with pytest.raises(CapacityError, match="41 features"):
         rows.insert(np.array([3, 99]))
@@ -163,7 +163,7 @@ class TestState:
     @pytest.mark.parametrize("n", [0, 1, 400])
     def test_keeps_rows(self, n_features: int, n: int) -> None:
         rng = np.random.default_rng(n)
-        first, second = SeenFeatures(n_features), SeenFeatures(n_features)
+        first, second = FeatureIndex(n_features), FeatureIndex(n_features)
         for part in np.array_split(rng.integers(0, n_features, n), 3):
             first.insert(part)
         second.restore(Saved({"ids": first.state()["ids"]}))
@@ -178,7 +178,7 @@ class TestState:
     @pytest.mark.parametrize(("ids", "message"), [([1, 2, 1], "twice"), ([-1], "outside"), ([500], "outside")])
     def test_refused(self, ids: list[int], message: str) -> None:
         with pytest.raises(StateError, match=message):
-            SeenFeatures(500).restore(Saved({"ids": as_ids(ids)}))
+            FeatureIndex(500).restore(Saved({"ids": as_ids(ids)}))
 
 
 def as_ids(ids: list[int]) -> IntArray:

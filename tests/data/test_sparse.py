@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from tlstd.core.arrays import FloatArray, IntArray
-from tlstd.data.feature_index import SeenFeatures
+from tlstd.data.feature_index import FeatureIndex
 from tlstd.data.kernels import sparse as kernels
 
 NASTY_IDS = {
@@ -272,7 +272,7 @@ class TestProducts:
     def test_values_of_a_vector(self, nnz: int, n_features: int) -> None:
         rng = np.random.default_rng(3)
         indptr, rows, vals, S = vectors(rng, self.n, self.k)
-        seen = SeenFeatures(n_features)
+        seen = FeatureIndex(n_features)
         seen.insert(rng.choice(n_features, self.n, replace=False))
         x_rows, x_vals = rng.permutation(self.n)[:nnz], rng.standard_normal(nnz)
         x = np.zeros(self.n)

@@ -11,7 +11,7 @@ import pytest
 import tlstd
 from tests.helpers import random_transitions
 
-FOLDER = Path(__file__).parent / "saved"
+FOLDER = Path(__file__).parents[1] / "saved"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
 
 

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from tlstd.core.arrays import FloatArray, SoundRows, as_matrix
+from tlstd.core.arrays import FloatArray, TrustedMatrix, as_matrix
 from tlstd.data.vectors import SparseVector, Vector
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features import FEATURE_MAPS, Concatenate, FeatureMap, StateAction, TileCoder
@@ -62,7 +62,7 @@ def test_rows_that_are_not_looked_at_again_are_sound(features: FeatureMap, low: 
     assert says_so == (type(features).__name__ in ("TileCoder", "AutoTiles"))
     if says_so:
         made = encoded_once(features, states)
-        assert isinstance(made, SoundRows)
+        assert isinstance(made, TrustedMatrix)
         checked: Any = as_matrix(made.matrix)
         for part in ("data", "indices", "indptr"):
             array = getattr(made.matrix, part)
@@ -72,7 +72,7 @@ def test_rows_that_are_not_looked_at_again_are_sound(features: FeatureMap, low: 
             assert np.shares_memory(array, getattr(checked, part))  # it had to change nothing
         bare = copy.copy(features)
         bare.__class__ = type("Mine", (type(features),), {})
-        assert not isinstance(encoded_once(bare, states), SoundRows)
+        assert not isinstance(encoded_once(bare, states), TrustedMatrix)
 
 
 @EACH

@@ -41,7 +41,7 @@ from tlstd.evaluation import choose
 from tlstd.inspection import advise, examine, examine_file, plot, render
 
 D = 12
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def saved(model: LinearEstimator, path: Path, n_steps: int = 67) -> Path:

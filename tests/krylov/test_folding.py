@@ -17,7 +17,7 @@ from tlstd.krylov.arnoldi import KrylovPath
 from tlstd.krylov.folding import BEYOND, LAST, Folding
 from tlstd.krylov.kernels import products as kernels
 from tlstd.krylov.operator import SampleOperator, constant_features, mean_square
-from tlstd.krylov.samples import OldPart, Samples, SampleStore
+from tlstd.krylov.samples import FoldedSamples, Samples, SampleStore
 
 LAMBDA = 0.8
 N = 24  # samples kept, at most
@@ -48,7 +48,7 @@ def append(store: SampleStore, steps: Transitions) -> None:
     store.append(Batch.from_transitions(steps))
 
 
-def old_of(store: SampleStore) -> OldPart:
+def old_of(store: SampleStore) -> FoldedSamples:
     assert store.samples.old is not None
     return store.samples.old
 

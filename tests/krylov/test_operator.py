@@ -9,7 +9,7 @@ from tlstd.data.batch import Batch
 from tlstd.data.transitions import Transitions
 from tlstd.errors import InvalidInputError
 from tlstd.krylov.operator import HeldOut, SampleOperator, constant_features, mean_square
-from tlstd.krylov.samples import OldPart, SampleStore
+from tlstd.krylov.samples import FoldedSamples, SampleStore
 
 LAMBDA = 0.8
 
@@ -99,8 +99,8 @@ def test_forgotten_samples_leave_without_a_difference() -> None:
     store = SampleStore(30, lambda_=LAMBDA, beta=0.1)
     for start in range(0, 900, 130):
         store.append(Batch.from_transitions(steps[start : start + 130]))
-    assert store.leaving.window is not None
-    assert store.leaving.window <= store.samples.n_kept < 1.5 * store.leaving.window < 900
+    assert store.retention.window is not None
+    assert store.retention.window <= store.samples.n_kept < 1.5 * store.retention.window < 900
     operator = SampleOperator(store.samples, lambda_=LAMBDA, beta=0.1)
     A, b = literal_system(steps, LAMBDA, beta=0.1)
     np.testing.assert_allclose(operator.toarray(), A[np.ix_(store.ids, store.ids)], atol=1e-14)
@@ -143,7 +143,7 @@ def test_shift_and_old_part_are_added(beta: float | None, beyond: float) -> None
     plain = SampleOperator(samples, lambda_=LAMBDA, beta=beta)
     n, rows = plain.n, plain.n - 3
     left, right = rng.standard_normal((rows, 2)), np.linalg.qr(rng.standard_normal((rows, 2)))[0]
-    old = OldPart(left, right, beyond, rng.standard_normal((rows, 1)), 1.0, np.zeros(rows))
+    old = FoldedSamples(left, right, beyond, rng.standard_normal((rows, 1)), 1.0, np.zeros(rows))
     shift = rng.random(n)
     share = 14 / 30 if beta is None else (1.0 - beta) ** 16
     A_old, b_old = np.zeros((n, n)), np.zeros((n, 1))

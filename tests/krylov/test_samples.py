@@ -124,7 +124,7 @@ def test_chunks_are_small_where_rows_are_dense_or_forgotten() -> None:
     )
     assert wide.samples.chunk_size == 32
     forgetful = SampleStore(10, lambda_=0.5, beta=0.5)
-    assert forgetful.leaving.window == 60
+    assert forgetful.retention.window == 60
     assert forgetful.samples.chunk_size == 16
 
 

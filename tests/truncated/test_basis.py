@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tlstd.core.arrays import FloatArray
-from tlstd.data.feature_index import SeenFeatures
+from tlstd.data.feature_index import FeatureIndex
 from tlstd.truncated.basis import Basis, GrowingBasis, dense_basis, sparse_basis
-from tlstd.truncated.pending_vectors import BufferedVectors, DenseVectors, SparseVectors
+from tlstd.truncated.pending_vectors import DenseVectors, PendingVectors, SparseVectors
 
 
 def orthonormal(rng: np.random.Generator, n: int, r: int) -> FloatArray:
@@ -255,7 +255,7 @@ def test_sparse_basis_while_the_block_grows(with_head: bool) -> None:
 
 class TestBlocks:
     @staticmethod
-    def blocks(S: FloatArray, head: FloatArray | None) -> list[BufferedVectors]:
+    def blocks(S: FloatArray, head: FloatArray | None) -> list[PendingVectors]:
         return [sparse_block(S, head), dense_block(S, head)]
 
     @HEADS
@@ -306,7 +306,7 @@ class TestBlocks:
         block = sparse_block(S, head)
         S[:, 0] = head
         x = rng.standard_normal(12) * (rng.random(12) < 0.5)
-        seen = SeenFeatures(20)
+        seen = FeatureIndex(20)
         seen.insert(np.arange(12))
         ids, values = np.append(np.flatnonzero(x), 15), np.append(x[x != 0.0], 5.0)
         ids.flags.writeable = values.flags.writeable = False  # as those of a SparseVector

@@ -12,7 +12,7 @@ from tests.helpers import random_transitions
 from tlstd.core.arrays import FloatArray
 from tlstd.core.file_format import Saved
 from tlstd.data.batch import Batch
-from tlstd.data.feature_index import SeenFeatures
+from tlstd.data.feature_index import FeatureIndex
 from tlstd.data.transitions import Transitions
 from tlstd.errors import CapacityError
 from tlstd.truncated.buffer import Buffer, empty_buffer
@@ -32,7 +32,7 @@ def steps(n: int, seed: int = 0) -> Transitions:
     return longer[first : first + n]
 
 
-def fill(buffer: Buffer, seen: SeenFeatures, given: Transitions, z: FloatArray, trace: Any = None) -> None:
+def fill(buffer: Buffer, seen: FeatureIndex, given: Transitions, z: FloatArray, trace: Any = None) -> None:
     batch = Batch.from_transitions(given)
     first = buffer.count
     buffer.append(batch, batch.trace_discounts * LAMBDA, seen, trace or AccumulatingTrace(), None)
@@ -53,15 +53,15 @@ def literal(given: Transitions, z: FloatArray, *, replacing: bool = False) -> tu
     return np.array(Z), np.array(differences)
 
 
-def by_feature(vectors: FloatArray, seen: SeenFeatures) -> FloatArray:
+def by_feature(vectors: FloatArray, seen: FeatureIndex) -> FloatArray:
     """(n, k) in rows to (k, d) in features."""
     out = np.zeros((vectors.shape[1], D))
     out[:, seen.ids] = vectors.T
     return out
 
 
-def made(dense: bool, capacity: int, n_targets: int = 1) -> tuple[Buffer, SeenFeatures]:
-    seen = SeenFeatures(D)
+def made(dense: bool, capacity: int, n_targets: int = 1) -> tuple[Buffer, FeatureIndex]:
+    seen = FeatureIndex(D)
     if dense:
         seen.insert(np.arange(D))
     return empty_buffer(capacity, n_targets, D, dense=dense), seen

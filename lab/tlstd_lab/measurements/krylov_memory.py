@@ -22,7 +22,7 @@ from tlstd.data.batch import Batch
 from tlstd.krylov.arnoldi import Arnoldi
 from tlstd.krylov.folding import Folding
 from tlstd.krylov.operator import SampleOperator
-from tlstd.krylov.samples import OldPart, Samples, SampleStore
+from tlstd.krylov.samples import FoldedSamples, Samples, SampleStore
 from tlstd_lab.bench.timing import timed
 from tlstd_lab.problems import Problem, problem, stream
 from tlstd_lab.tables import DOCS, row, table, write_tables
@@ -55,20 +55,20 @@ def error_of_last(made: Problem, steps: Transitions, dimension: int | str, n: in
 class OnBasisOnly(Folding):
     """A_old ≈ (A_old Q) Qᵀ: nothing outside of the basis."""
 
-    def __call__(self, samples: Samples, n_chunks: int) -> OldPart:
+    def __call__(self, samples: Samples, n_chunks: int) -> FoldedSamples:
         return super().__call__(samples, n_chunks)._replace(beyond=0.0)
 
 
 class LargestSingularValues(Folding):
     """A_old by its truncated singular value decomposition of the same rank; for few features."""
 
-    def __call__(self, samples: Samples, n_chunks: int) -> OldPart:
+    def __call__(self, samples: Samples, n_chunks: int) -> FoldedSamples:
         n_samples = samples.n_left + n_chunks * samples.chunk_size
         leaving = samples._replace(chunks=samples.chunks[:n_chunks], n_samples=n_samples)
         operator, k = SampleOperator(leaving, lambda_=LAMBDA), self.dimension
         U, sigma, Vt = svd(operator.toarray())
         left, right = U[:, :k] * sigma[:k], np.ascontiguousarray(Vt[:k].T)
-        return OldPart(left, right, 0.0, operator.b(), 0.0, np.zeros(operator.n))
+        return FoldedSamples(left, right, 0.0, operator.b(), 0.0, np.zeros(operator.n))
 
 
 def error_by(made: Problem, steps: Transitions, dimension: int, max_samples: int, folding: type[Folding]) -> float:

@@ -37,7 +37,7 @@ from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.interval import AskedMean, Guess, sharded_interval
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.shard import AskedStates, Shard, Trace
-from tlstd.cluster.shard_pool import Crew, InProcess, OnDask
+from tlstd.cluster.shard_pool import InProcess, OnDask, ShardPool
 from tlstd.core.arrays import FloatArray
 from tlstd.domains.garnet import garnet_off_policy
 from tlstd.evaluation import Asked, Interval, influences, interval_of
@@ -308,16 +308,16 @@ def traffic() -> None:
     print(table(["workers", "features", "a vector, kB", "sent by workers in a round, kB", "predicted"], rows))
 
 
-def _encoded(crew: Crew, files: list[Any]) -> ShardedOperator:
+def _encoded(pool: ShardPool, files: list[Any]) -> ShardedOperator:
     from tlstd.cluster.files import prepare
     from tlstd.evaluation.task import feature_map
     from tlstd.evaluation.value_function import ValueFunction
 
     map_ = feature_map("auto", files[0].read().log)
     values = ValueFunction(KrylovLSTD(map_.n_features, lambda_=0.9, dimension=1), map_, 0.99)
-    prepare(crew, files)
-    crew.change("encoded", [(values, None, False, 0.9, {})] * len(crew))
-    return ShardedOperator(crew)
+    prepare(pool, files)
+    pool.change("encoded", [(values, None, False, 0.9, {})] * len(pool))
+    return ShardedOperator(pool)
 
 
 def _sent(dask_worker: Any) -> int:
@@ -366,7 +366,7 @@ def _sharded(steps: Transitions, starts: Asked, lambda_: float, n_shards: int) -
         shards.append(replace(shard, asked={"start states": asked}))
     operator = ShardedOperator(InProcess(shards))
     _, weights = operator.solve(operator.n)
-    sums = operator.crew.total("asked_sum", "start states", operator.n)[: operator.n, 0]
+    sums = operator.pool.total("asked_sum", "start states", operator.n)[: operator.n, 0]
     mean = AskedMean("start states", sums / starts.drawn.size, 0.0, starts.drawn.size)
     nothing = Guess(np.zeros(0, dtype=np.int64), np.zeros(0), float("inf"))
     found = sharded_interval(operator, weights, mean, nothing, 0.95, lambda name, compute: compute())
@@ -384,11 +384,11 @@ def tasks(n_shards: int = 1_000, n_workers: int = 2) -> None:
     with local_workers(n_workers) as client:
         client.gather(client.map(_warm, range(n_workers), pure=False))
         now("reading (one task a shard)")
-        crew = OnDask(client, [partial(_shard, steps, 0.5)] * n_shards)
+        pool = OnDask(client, [partial(_shard, steps, 0.5)] * n_shards)
         now("changing (one task a shard)")
-        crew.change("after", [(Trace(),)] * n_shards, lambda done: None)
+        pool.change("after", [(Trace(),)] * n_shards, lambda done: None)
         now("numbering (one task a shard, and three questions)")
-        operator = ShardedOperator(crew)
+        operator = ShardedOperator(pool)
         now("ten rounds (one task a worker)")
         for _ in range(10):
             operator.matvec(np.ones((operator.n, 1)))

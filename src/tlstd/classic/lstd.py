@@ -16,7 +16,7 @@ from tlstd.core.lu import solve_lu
 from tlstd.core.svd import solve_truncated
 from tlstd.data.batch import Batch
 from tlstd.errors import InvalidParameterError
-from tlstd.estimators.base import Factory, LinearEstimator, guarded
+from tlstd.estimators.base import Factory, LinearEstimator, synchronized
 
 
 class LSTD(LinearEstimator):
@@ -123,19 +123,19 @@ class LSTD(LinearEstimator):
         return self._system.n_samples
 
     @property
-    @guarded
+    @synchronized
     def n_seen(self) -> int:
         """Number of distinct features seen so far."""
         return len(self._system.seen)
 
-    @guarded
+    @synchronized
     def system(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """The ids of the features seen and the averaged A (n, n) and b (n, n_targets) over them, as copies."""
         A, b = self._system.averaged()
         return self._system.seen.ids.copy(), A, b
 
-    def _admit(self, batch: Batch) -> None:
-        super()._admit(batch)
+    def _check_batch(self, batch: Batch) -> None:
+        super()._check_batch(batch)
         self._system.check_capacity(batch)
 
     def _learn(self, batch: Batch) -> None:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from tlstd.core.arrays import FloatArray, IntArray
-from tlstd.data.feature_index import SeenFeatures
+from tlstd.data.feature_index import FeatureIndex
 from tlstd.errors import CapacityError
 
 
@@ -39,7 +39,7 @@ class LSTDSystem(ABC):
 
     def _begin(self) -> None:
         """Have no samples."""
-        self.seen = SeenFeatures(self.n_features)
+        self.seen = FeatureIndex(self.n_features)
         self._scale: FloatArray = np.ones(1)
         self._progress: IntArray = np.zeros(2, dtype=np.int64)  # samples, and what a subclass counts with them
         self._b: FloatArray = np.zeros((0, self.n_targets))

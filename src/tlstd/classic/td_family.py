@@ -12,11 +12,11 @@ from tlstd.classic.kernels import td as kernels
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
 from tlstd.data.batch import Batch, vector_arrays
-from tlstd.data.feature_index import RowArray, SeenFeatures
+from tlstd.data.feature_index import FeatureIndex, RowArray
 from tlstd.data.loop_vectors import Vectors, end_of_part, rows_of, vectors_of
 from tlstd.data.transitions import Transition
 from tlstd.data.vectors import SparseVector, Vector
-from tlstd.estimators.base import guarded
+from tlstd.estimators.base import synchronized
 from tlstd.estimators.step_sizes import Function, StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 
@@ -38,7 +38,7 @@ class TDFamily(SteppingEstimator):
     def __init__(self, n_features: int, *, step_size: StepSize, lambda_: float, n_targets: int) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
         self._columns = self._sets * self.n_targets
-        self._seen = SeenFeatures(self.n_features)
+        self._seen = FeatureIndex(self.n_features)
         self._is_special = self.n_targets > 1 or isinstance(self.step_size, Function)  # which is called once a sample
         self._is_dense: bool | None = None
         # dense: W in Fortran's order and z
@@ -78,13 +78,13 @@ class TDFamily(SteppingEstimator):
         return self._numbers[2 + 2 * self._columns :].reshape(-1, 1 + self._columns)
 
     @property
-    @guarded
+    @synchronized
     def n_seen(self) -> int:
         """Number of distinct features that were active at the start of a step (each has a weight)."""
         return len(self._seen)
 
     def _begin(self, ids: IntArray, values: FloatArray) -> None:
-        seen = SeenFeatures(self.n_features, np.unique(ids))
+        seen = FeatureIndex(self.n_features, np.unique(ids))
         table, rows = np.zeros((1 + len(seen), 1 + self._columns)), np.zeros(1 + len(seen))
         table[seen.places(ids)[0], 1 : 1 + self.n_targets] = values
         self.__dict__.update(
@@ -131,7 +131,7 @@ class TDFamily(SteppingEstimator):
         if self._replacing or not first.is_dense(d):
             self._is_dense = False
             return
-        W, seen = np.zeros((d, self._columns), order="F"), SeenFeatures(d, np.arange(d))
+        W, seen = np.zeros((d, self._columns), order="F"), FeatureIndex(d, np.arange(d))
         W[self._seen.ids] = self._table[1 : 1 + len(self._seen), 1:]
         rows = {
             "_cells": self._cells[: 1 + self._columns].copy(),

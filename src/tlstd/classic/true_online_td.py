@@ -61,7 +61,7 @@ class TrueOnlineTD(TDFamily):
     def __init__(self, n_features: int, *, step_size: StepSize, lambda_: float, n_targets: int = 1) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
 
-    def _admit(self, batch: Batch) -> None:
+    def _check_batch(self, batch: Batch) -> None:
         ratios = np.flatnonzero(batch.rhos != 1.0)
         if ratios.size:
             raise InvalidInputError(

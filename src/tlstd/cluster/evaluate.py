@@ -16,7 +16,7 @@ from tlstd.cluster.interval import AskedMean, Guess, Settled, sharded_interval
 from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.progress import Pace, Report
-from tlstd.cluster.shard_pool import Crew, InProcess, OnDask
+from tlstd.cluster.shard_pool import InProcess, OnDask, ShardPool
 from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidInputError
@@ -26,7 +26,7 @@ from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.log_intervals import influence_on
 from tlstd.evaluation.policies import Target
-from tlstd.evaluation.task import SAMPLE, SAMPLED, Run
+from tlstd.evaluation.task import SAMPLE, SAMPLED, EvaluationTask
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.features.base import FeatureMap
 from tlstd.krylov.krylov_lstd import KrylovLSTD
@@ -97,16 +97,16 @@ def evaluate_files(
     names, said = named_files(source, storage)
     files = [LogFile(name, columns, preset, dict(options or {}), secrets, folder) for name in names]
     say(f"reading {len(files):,} files", 0.0)
-    crew = _crew(client, files, say)
-    overview = prepare(crew, files, on_error, gamma=gamma)
+    pool = _pool(client, files, say)
+    overview = prepare(pool, files, on_error, gamma=gamma)
     say("choosing features, λ and dimension", 0.3)
     question = {"gamma": gamma, "features": features, "policy": policy, "start": start, "level": level, "cost": cost}
-    answer, log = _on_sample(crew, overview, estimators, say, **question)
+    answer, log = _on_sample(pool, overview, estimators, say, **question)
     fitted = answer.fitted
     assert fitted is not None
     rounds = Checkpoint(checkpoint, _question(files, fitted, gamma, overview))
     began = perf_counter()
-    solved = _solved(crew, fitted, rounds, say, overview)
+    solved = _solved(pool, fitted, rounds, say, overview)
     first, others = answer.rows[0], answer.rows[1:]
     if len(log) < overview.n_steps:
         found = _interval(solved, fitted, rounds, say, overview, level)
@@ -125,7 +125,7 @@ def evaluate_files(
     return replace(answer, left_out=overview.left_out, n_steps=overview.n_steps, **made)
 
 
-def _crew(client: Any, files: Sequence[LogFile], say: Report) -> Crew:
+def _pool(client: Any, files: Sequence[LogFile], say: Report) -> ShardPool:
     pace = Pace(say, f"read {{}} of {len(files):,} files", len(files), (0.0, 0.3))
     if client is not None:
         return OnDask(client, files, pace)
@@ -137,7 +137,7 @@ def _crew(client: Any, files: Sequence[LogFile], say: Report) -> Crew:
 
 
 def _on_sample(
-    crew: Crew,
+    pool: ShardPool,
     overview: Overview,
     estimators: Iterable[str] | None,
     say: Report,
@@ -154,14 +154,14 @@ def _on_sample(
     if policy is not None and not callable(policy):
         raise InvalidInputError("the policy is an array: on several files pass a function from observations")
     few = share < 1.0 and share * overview.n_episodes < FEWEST_EPISODES
-    parts: list[Log] = crew.each("first_steps", SAMPLE) if few else crew.each("sample", share)
+    parts: list[Log] = pool.each("first_steps", SAMPLE) if few else pool.each("sample", share)
     log = concatenate([part for part in parts if len(part)])
     rows = estimators if share == 1.0 else ("KrylovLSTD", "LSTDQ")
 
     def told(text: str, done: float) -> None:
         say(text, 0.3 + 0.1 * done)
 
-    run = Run(log, gamma, features, policy, start, rows, "logged", False, level, told, crew.map, cost)
+    run = EvaluationTask(log, gamma, features, policy, start, rows, "logged", False, level, told, pool.map, cost)
     answer = answered(run, with_interval=share == 1.0)
     if share < 1.0:
         said = (
@@ -183,7 +183,7 @@ class _Solved(NamedTuple):
     means: dict[str, float]
 
 
-def _solved(crew: Crew, fitted: Fitted, rounds: Checkpoint, say: Report, overview: Overview) -> _Solved:
+def _solved(pool: ShardPool, fitted: Fitted, rounds: Checkpoint, say: Report, overview: Overview) -> _Solved:
     """The values by all shards, and their means over the sets of start states."""
     old = fitted.values
     n = old.model.n_features
@@ -193,8 +193,8 @@ def _solved(crew: Crew, fitted: Fitted, rounds: Checkpoint, say: Report, overvie
     say("encoding", 0.4)
     sets = {name: WHICH[name] for name in fitted.starts if name in WHICH}
     own = (template, _sent(fitted), fitted.rhos is not None, fitted.lambda_, sets)
-    crew.change("encoded", [own] * len(crew), Pace(say, f"encoded {{}} of {len(crew):,} files", len(crew), (0.4, 0.5)))
-    operator = ShardedOperator(crew)
+    pool.change("encoded", [own] * len(pool), Pace(say, f"encoded {{}} of {len(pool):,} files", len(pool), (0.4, 0.5)))
+    operator = ShardedOperator(pool)
     pace = Pace(say, f"round {{}} of {fitted.dimension:,}", fitted.dimension, (0.5, 0.75), overview.n_steps)
     pace(done := 0)
 
@@ -221,7 +221,7 @@ def _asked(operator: ShardedOperator, fitted: Fitted, name: str) -> AskedMean:
     """The mean over a set of start states: of the log, by all shards; or of states that were given."""
     n = operator.n
     if name in WHICH:
-        sums = operator.crew.total("asked_sum", name, n)[:, 0]
+        sums = operator.pool.total("asked_sum", name, n)[:, 0]
         count = max(1.0, float(sums[n]))
         return AskedMean(name, sums[:n] / count, float(sums[n + 1]) / count, int(sums[n]))
     X, offsets = fitted.encode(fitted.starts[name])

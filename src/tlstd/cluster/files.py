@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tlstd.cluster.log_shard import LogFile, Summary
-from tlstd.cluster.shard_pool import Crew
+from tlstd.cluster.shard_pool import ShardPool
 from tlstd.core import parameters
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.fitted import LeftOut
@@ -33,12 +33,14 @@ class Overview(NamedTuple):
     left_out: LeftOut
 
 
-def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop", *, gamma: float | None = None) -> Overview:
-    """Look at all files, leave out or refuse what cannot be used, and join episodes; the crew's shards are changed.
+def prepare(
+    pool: ShardPool, files: Sequence[LogFile], on_error: str = "stop", *, gamma: float | None = None
+) -> Overview:
+    """Look at all files, leave out or refuse what cannot be used, and join episodes; the pool's shards are changed.
 
     Parameters
     ----------
-    crew : Crew
+    pool : ShardPool
         Of :class:`~tlstd.cluster.log_shard.LogShard`, one for each of the files.
     on_error : "stop" or "skip"
         What to do with a file that cannot be read, has other columns than the first, or contradicts another.
@@ -46,7 +48,7 @@ def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop", *, gam
         The discount, if it is known. With 0 the rows of files without episodes are episodes of one step.
     """
     parameters.choice("on_error", on_error, ("stop", "skip"))
-    summaries: list[Summary] = crew.each("summary")
+    summaries: list[Summary] = pool.each("summary")
     problems = _problems(files, summaries)
     repeated = _repeated(files, summaries, problems)
     if problems and (on_error == "stop" or len(problems) == len(files)):
@@ -56,15 +58,15 @@ def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop", *, gam
             '(on_error="skip", --on-error skip)'
         )
     kept = [i for i in range(len(files)) if i not in problems and i not in repeated]
-    crew.keep(kept)
+    pool.keep(kept)
     summaries = [summaries[i] for i in kept]
     if gamma == 0.0 and not any(each.has_episodes for each in summaries):
-        crew.change("as_decisions", [()] * len(kept))
-        summaries = crew.each("summary")
+        pool.change("as_decisions", [()] * len(kept))
+        summaries = pool.each("summary")
         n_joined = 0
     else:
-        n_joined = _join(crew, summaries)
-    read = crew.each("joined_summary")
+        n_joined = _join(pool, summaries)
+    read = pool.each("joined_summary")
     n_episodes = sum(each.n_episodes for each in summaries) - n_joined
     n_dropped = sum(each.n_dropped for each in read)
     notes = [f"Left out: {problem}{'' if problem.endswith(('.', '?')) else '.'}" for problem in problems.values()]
@@ -156,12 +158,12 @@ def _named(file: LogFile, problem: str) -> str:
     return problem if file.name in problem else f"{file.name}: {problem}"
 
 
-def _join(crew: Crew, summaries: Sequence[Summary]) -> int:
+def _join(pool: ShardPool, summaries: Sequence[Summary]) -> int:
     """Tell every shard which of its episodes go on from the file before and in the next one; how many do."""
     borders = [each.border for each in summaries]
     assert all(border is not None for border in borders)
     goes_on = [a.goes_on_in(b) for a, b in pairwise(borders) if a is not None and b is not None]
-    lengths = crew.each("last_length") if any(goes_on) else [0] * len(borders)
+    lengths = pool.each("last_length") if any(goes_on) else [0] * len(borders)
     n_observations = max(each.n_observations for each in summaries) or None
     arguments, length, first_id, n_before = [], 0, 0, 0
     for i in range(len(borders)):
@@ -172,7 +174,7 @@ def _join(crew: Crew, summaries: Sequence[Summary]) -> int:
         first_id += summaries[i].n_episodes - (after is not None)
         inside = before is not None and summaries[i].n_episodes == 1
         length = lengths[i] + (length if inside else 0) if after is not None else 0
-    crew.change("joined", arguments)
+    pool.change("joined", arguments)
     return sum(goes_on)
 
 

@@ -118,7 +118,7 @@ def sharded_interval(
 
     def measured(h: FloatArray) -> Spread:
         given = np.hstack([h, weights]), mean, asked.n_states, cuts, unit
-        return spread(operator.crew.each("group_sums", asked.name, *given), sum(operator.counts), n_asked, unit)
+        return spread(operator.pool.each("group_sums", asked.name, *given), sum(operator.counts), n_asked, unit)
 
     adjoint = _Adjoint(operator, asked.x, guess, remember)
     value, error, calm, settled = adjoint.value(residual, 0), guess.standard_error, 0, False
@@ -184,7 +184,7 @@ def _cuts(operator: ShardedOperator) -> tuple[int, ...]:
     An episode is long if it has more than 1/5 of all samples.
     """
     total = sum(operator.counts)
-    parts: list[Stretches] = operator.crew.each("stretches", total / FOLDS)
+    parts: list[Stretches] = operator.pool.each("stretches", total / FOLDS)
     firsts = list(accumulate((part.n_samples for part in parts), initial=0))
     episodes: list[tuple[int, int]] = []  # first sample and length of those that are long, or cross a border
     began = 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from tlstd.classic.ridge import even_scales, ridge_diagonal
 from tlstd.cluster.shard import Trace
-from tlstd.cluster.shard_pool import Crew
+from tlstd.cluster.shard_pool import ShardPool
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError
 from tlstd.krylov.arnoldi import Arnoldi
@@ -22,7 +22,7 @@ class ShardedOperator:
 
     Parameters
     ----------
-    crew : Crew
+    pool : ShardPool
         Its shards are changed: they learn the numbering, and the traces of episodes that go on from shard to shard.
 
     Example
@@ -40,25 +40,25 @@ class ShardedOperator:
     True
     """
 
-    def __init__(self, crew: Crew) -> None:
-        self.crew = crew
+    def __init__(self, pool: ShardPool) -> None:
+        self.pool = pool
         self._pass_traces_on()
-        self.counts: list[int] = crew.each("__len__")
+        self.counts: list[int] = pool.each("__len__")
         if not sum(self.counts):
             raise InvalidInputError("the shards have no steps whose next observation is known: nothing can be learned")
-        self.ids: IntArray = crew.union("seen_ids")
+        self.ids: IntArray = pool.union("seen_ids")
         before = np.cumsum(self.counts) - self.counts
-        crew.change("placed", [(self.ids, sum(self.counts), int(first)) for first in before])
+        pool.change("placed", [(self.ids, sum(self.counts), int(first)) for first in before])
         self.shift: FloatArray | None = None
 
     def _pass_traces_on(self) -> None:
         """Give every shard the trace that reaches into it; nothing where episodes end with their shard."""
         before, borders = Trace(), []
-        for own, needs in self.crew.each("trace_and_need"):
+        for own, needs in self.pool.each("trace_and_need"):
             borders.append((before if needs else Trace(),))
             before = own.after(borders[-1][0])
         if any(border.ids.size for (border,) in borders):
-            self.crew.change("after", borders)
+            self.pool.change("after", borders)
 
     @property
     def n(self) -> int:
@@ -73,7 +73,7 @@ class ShardedOperator:
     def with_ridge(self, ridge: float) -> ShardedOperator:
         """A + ηD, η in units of the mean ‖x‖², D the identity but 0 for features that are constant; changes itself."""
         moments: list[tuple[float, IntArray, FloatArray]] = [
-            part for part, count in zip(self.crew.each("moments"), self.counts, strict=True) if count
+            part for part, count in zip(self.pool.each("moments"), self.counts, strict=True) if count
         ]
         ids, values = moments[0][1:]
         for _, other, of in moments[1:]:
@@ -87,22 +87,22 @@ class ShardedOperator:
     def scales(self) -> FloatArray:
         """s (n, 1) by which features that are seen rarely become as long as the others, see :func:`even_scales`."""
         shift = np.zeros(self.n) if self.shift is None else self.shift
-        return even_scales(self.crew.total("squares", self.n)[:, 0], shift)[:, None]
+        return even_scales(self.pool.total("squares", self.n)[:, 0], shift)[:, None]
 
     def matvec(self, V: FloatArray) -> FloatArray:
         """A V for the columns of V (n, k)."""
-        return self._shifted(self.crew.total("matvec", np.ascontiguousarray(V)), V)
+        return self._shifted(self.pool.total("matvec", np.ascontiguousarray(V)), V)
 
     def rmatvec(self, H: FloatArray) -> FloatArray:
         """AᵀH for the columns of H (n, k)."""
-        return self._shifted(self.crew.total("rmatvec", np.ascontiguousarray(H)), H)
+        return self._shifted(self.pool.total("rmatvec", np.ascontiguousarray(H)), H)
 
     def _shifted(self, product: FloatArray, V: FloatArray) -> FloatArray:
         return product if self.shift is None else product + self.shift[:, None] * V
 
     def b(self) -> FloatArray:
         """The right-hand sides (n, n_targets)."""
-        return self.crew.total("b", self.n)
+        return self.pool.total("b", self.n)
 
     def solve(self, dimension: int, product: Any = None) -> tuple[IntArray, FloatArray]:
         """Ids of the features seen and weights (n, n_targets) of least residual in a Krylov space.

@@ -1,7 +1,7 @@
 """Who keeps the shards and computes with them: this process, or the workers of a Dask cluster.
 
-A shard is any object; a crew calls methods of it by their names, and then ``rest``, if it has it. It may become another
-one (:meth:`Crew.change`): a file that was read, then its samples, then its samples in the numbering of all.
+A shard is any object; a pool calls methods of it by their names, and then ``rest``, if it has it. It may become another
+one (:meth:`ShardPool.change`): a file that was read, then its samples, then its samples in the numbering of all.
 
 Sums over shards are taken pairwise along their order: ((0+1)+(2+3))+(4+…). So they are the same to the bit wherever
 each shard is, and however many workers there are.
@@ -47,7 +47,7 @@ MOST_LOSSES = 100
 """How often in a row a step may fail because workers died before the computation is given up."""
 
 
-class Crew(Protocol):
+class ShardPool(Protocol):
     """Keeps shards, in a fixed order."""
 
     def __len__(self) -> int:
@@ -91,8 +91,8 @@ class InProcess:
     >>> from tlstd import boyan_chain
     >>> from tlstd.cluster.shard import Shard
     >>> steps = [boyan_chain().sample(50, np.random.default_rng(seed)) for seed in range(3)]
-    >>> crew = InProcess([Shard.of([part], 4, lambda_=0.5) for part in steps])
-    >>> crew.each("__len__")
+    >>> pool = InProcess([Shard.of([part], 4, lambda_=0.5) for part in steps])
+    >>> pool.each("__len__")
     [50, 50, 50]
     """
 

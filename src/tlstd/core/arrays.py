@@ -28,7 +28,7 @@ _FLOAT = np.dtype(np.float64)  # of this machine's byte order
 _FEW = 1000  # numbers of which the sum of squares is found sooner than the largest and the smallest
 
 
-class SoundRows(NamedTuple):
+class TrustedMatrix(NamedTuple):
     """What :func:`as_matrix` returns, of a map of this library that can make nothing else: it is not scanned again."""
 
     matrix: sp.csr_array
@@ -36,7 +36,7 @@ class SoundRows(NamedTuple):
 
 def as_matrix(X: Any, name: str = "X") -> Matrix:
     """Return ``X`` as a C-ordered float64 array or a canonical csr_array with int64 indices, checked."""
-    if type(X) is SoundRows:
+    if type(X) is TrustedMatrix:
         return X.matrix
     if not sp.issparse(X):
         return np.ascontiguousarray(as_floats(X, name, 2))

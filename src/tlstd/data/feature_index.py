@@ -24,7 +24,7 @@ _ALWAYS_DIRECT = 1 << 14
 _MAX_ROWS = (1 << 32) - 2
 
 
-class SeenFeatures:
+class FeatureIndex:
     """Gives a row (0, 1, …) to each of ``n_features`` feature ids on its first appearance, in order: ``ids`` at once.
 
     Rows are found in an array with a place for each feature where that takes no more memory than a hash table of those
@@ -33,7 +33,7 @@ class SeenFeatures:
 
     Example
     -------
-    >>> seen = SeenFeatures(70_000_000_001)
+    >>> seen = FeatureIndex(70_000_000_001)
     >>> seen.insert(np.array([70_000_000_000, 4, 70_000_000_000]))
     >>> len(seen), seen.ids
     (2, array([70000000000,           4]))

@@ -8,7 +8,7 @@ import numpy as np
 
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.data.batch import Batch, plain, row_arrays
-from tlstd.data.feature_index import RowArray, SeenFeatures
+from tlstd.data.feature_index import FeatureIndex, RowArray
 from tlstd.data.kernels import transitions as checks
 
 _CHUNK = 1 << 18
@@ -60,7 +60,7 @@ def end_of_part(batch: Batch, start: int, n_features: int, *, as_dense: bool = F
     return int(checks.steps_within(batch.x[0], batch.rows, batch.x_next[0], batch.next_rows, start, _CHUNK))
 
 
-def rows_of(vectors: Vectors, seen: SeenFeatures, also: IntArray | None = None) -> RowArray:
+def rows_of(vectors: Vectors, seen: FeatureIndex, also: IntArray | None = None) -> RowArray:
     """Rows, from 1 on, of the features of all vectors, 0 where there is none.
 
     Those of the vectors x, and of those with the numbers ``also``, get one if they have none.
@@ -75,7 +75,7 @@ def rows_of(vectors: Vectors, seen: SeenFeatures, also: IntArray | None = None) 
     new = np.empty(missing, dtype=np.int64)
     count = checks.ids_without_row(vectors.indptr, vectors.ids, rows, wanted, new)
     if count:
-        new = np.sort(SeenFeatures(seen.n_features, new[:count]).ids)  # each once, much faster than by np.unique
+        new = np.sort(FeatureIndex(seen.n_features, new[:count]).ids)  # each once, much faster than by np.unique
         seen.reserve(new.size)
         seen.insert(new)
         rows, _ = seen.places(vectors.ids)

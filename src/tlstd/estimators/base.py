@@ -26,8 +26,8 @@ from tlstd.errors import (
     StateError,
     TlstdError,
 )
-from tlstd.estimators.calls import Guarded, alone, quiet
-from tlstd.estimators.calls import guarded as guarded
+from tlstd.estimators.calls import Synchronized, exclusive, ignore_overflow
+from tlstd.estimators.calls import synchronized as synchronized
 
 MAX_DENSE_WEIGHTS = 1 << 27
 """Number of weights (1 GiB) above which ``weights`` refuses and names ``sparse_weights``."""
@@ -88,11 +88,11 @@ class Estimator(Protocol):
         ...
 
 
-class LinearEstimator(Guarded, ABC):
+class LinearEstimator(Synchronized, ABC):
     """Base of the estimators: v(s) = wᵀx(s), w solved for lazily and cached until the next update.
 
     A subclass learns from a checked batch (``_learn``) and says its weights (``_solve``); it may refuse a batch
-    before anything changes (``_admit``) and answer single predictions in a cheaper way (``_predict_vector``).
+    before anything changes (``_check_batch``) and answer single predictions in a cheaper way (``_predict_vector``).
     Everyday calls of ``update`` and ``predict`` may be one compiled call each (``_learn_one``, ``_value``).
 
     Learning may be interrupted at any point (Ctrl-C, no memory left), and then the model has to be that of some prefix
@@ -100,7 +100,7 @@ class LinearEstimator(Guarded, ABC):
     old values back. One that changes arrays in place says in ``_count`` how many samples these hold, counted by the
     same kernel that changes them, and puts what is in between in order in ``_mend``.
 
-    Public methods that read or change the model are ``guarded``: one step for other threads.
+    Public methods that read or change the model are ``synchronized``: one step for other threads.
 
     To be saved, a subclass keeps each constructor argument in an attribute of the same name (or says otherwise in
     ``_parameters`` and ``_made``), says in ``_state`` what else later results depend on, and takes it back in
@@ -147,7 +147,7 @@ class LinearEstimator(Guarded, ABC):
         """Number of transitions learned from: before or after a whole call, if another thread is learning."""
         return self._count() if self._is_busy() else self._finished_count()
 
-    @alone
+    @exclusive
     def _finished_count(self) -> int:
         return self._count()
 
@@ -209,7 +209,7 @@ class LinearEstimator(Guarded, ABC):
     def __repr__(self) -> str:
         return self._description() if self._is_busy() else self._finished_description()
 
-    @guarded
+    @synchronized
     def _finished_description(self) -> str:
         return self._description()
 
@@ -221,7 +221,7 @@ class LinearEstimator(Guarded, ABC):
                 arguments.append(f"{name}={value!r}")
         return f"<{type(self).__name__}({', '.join(arguments)}), {self.n_updates:,} samples>"
 
-    @alone
+    @exclusive
     def update(self, transition: Transition) -> None:
         """Learn from one transition."""
         if type(transition) is not Transition or not self._learn_one(transition):
@@ -234,17 +234,17 @@ class LinearEstimator(Guarded, ABC):
         """Learn from an everyday transition in one compiled call, or return False and change nothing.
 
         What a :class:`Transition` may have that this model cannot use is for this method to see: sizes, the number of
-        rewards, a trace that becomes too long (``_bound``), and what ``_admit`` refuses. No NumPy arithmetic here:
-        it might warn.
+        rewards, a trace that becomes too long (``_bound``), and what ``_check_batch`` refuses. No NumPy arithmetic
+        here: it might warn.
         """
         return False
 
-    @quiet
+    @ignore_overflow
     def _learn_any(self, transition: Transition) -> None:
         """Learn from one transition as from a batch of one."""
         if not isinstance(transition, Transition):
             raise InvalidInputError(f"update() was given {type(transition).__name__}: pass a Transition")
-        self._take(transition, Batch.from_transition(transition))
+        self._ingest(transition, Batch.from_transition(transition))
 
     def update_many(self, transitions: Transitions | Iterable[Transitions]) -> None:
         """Learn from many transitions in compiled loops: the same model as calling :meth:`update` for each.
@@ -261,11 +261,11 @@ class LinearEstimator(Guarded, ABC):
         else:
             self._update_many(transitions)
 
-    @guarded
+    @synchronized
     def _update_many(self, transitions: Any) -> None:
-        self._take(transitions, *_sound_batch(transitions, "update_many"))
+        self._ingest(transitions, *_sound_batch(transitions, "update_many"))
 
-    @guarded
+    @synchronized
     def update_and_predict(self, transitions: Transitions) -> FloatArray:
         """Learn from transitions one after the other and return the value of each x_next right after its step.
 
@@ -283,32 +283,33 @@ class LinearEstimator(Guarded, ABC):
         """
         batch, lengths = _sound_batch(transitions, "update_and_predict")
         values = np.zeros((len(batch), self.n_targets))
-        self._take(transitions, batch, lengths, values)
+        self._ingest(transitions, batch, lengths, values)
         return values[:, 0] if self.n_targets == 1 else values
 
-    def _take(
+    def _ingest(
         self,
         data: Transition | Transitions,
         batch: Batch,
         lengths: FloatArray | None = None,
         values: FloatArray | None = None,
     ) -> None:
-        admitted = self._admitted(data, batch, lengths)
+        admitted = self._checked_batch(data, batch, lengths)
         if admitted is not None:
-            self._absorb(batch, *admitted, values)
+            self._learn_checked(batch, *admitted, values)
 
-    @guarded
+    @synchronized
     def check(self, data: Transition | Transitions) -> None:
         """Raise what :meth:`update` or :meth:`update_many` would refuse; nothing changes."""
         if isinstance(data, Transition):
-            self._admitted(data, Batch.from_transition(data), None)
+            self._checked_batch(data, Batch.from_transition(data), None)
         else:
-            self._admitted(data, *_sound_batch(data, "check"))
+            self._checked_batch(data, *_sound_batch(data, "check"))
 
-    def _admitted(
+    def _checked_batch(
         self, data: Transition | Transitions, batch: Batch, lengths: FloatArray | None
     ) -> tuple[float, float] | None:
-        """Bounds of the trace's length, for ``_absorb``, if this model can use the batch; None for an empty one."""
+        """Bounds of the trace's length, for ``_learn_checked``, if this model can use the batch; None for an empty
+        one."""
         if data.n_features != self.n_features:
             raise InvalidInputError(
                 f"the features have size {data.n_features} but this model has n_features={self.n_features}: "
@@ -322,10 +323,10 @@ class LinearEstimator(Guarded, ABC):
                 "reward per target"
             )
         bounds = self._bounded_trace(batch, lengths)
-        self._admit(batch)
+        self._check_batch(batch)
         return bounds
 
-    def _absorb(self, batch: Batch, bound: float, highest: float, values: FloatArray | None = None) -> None:
+    def _learn_checked(self, batch: Batch, bound: float, highest: float, values: FloatArray | None = None) -> None:
         """Learn from a batch that was admitted, and count it; ``bound`` and ``highest`` are the trace's, as below.
 
         The value of each x_next after its step goes to ``values``, if they are wanted.
@@ -365,7 +366,7 @@ class LinearEstimator(Guarded, ABC):
             )
         return bound, highest
 
-    def _admit(self, batch: Batch) -> None:
+    def _check_batch(self, batch: Batch) -> None:
         """Raise if this estimator cannot use the batch. The model must not change here."""
         if self._replacing:
             most = batch.most_active()
@@ -395,7 +396,7 @@ class LinearEstimator(Guarded, ABC):
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
-    @guarded
+    @synchronized
     def save(self, path: file_format.Path) -> None:
         """Write the model to a file, for :func:`tlstd.load`; parameters, samples waiting in buffers and all.
 
@@ -406,7 +407,7 @@ class LinearEstimator(Guarded, ABC):
         described, state = self._saveable()
         file_format.write(path, described["class"], described["parameters"], state)
 
-    @guarded
+    @synchronized
     def _packed(self) -> tuple[dict[str, Any], file_format.State]:
         """Class and parameters, and the state as a copy, for a file that holds more than a model."""
         described, state = self._saveable()
@@ -430,7 +431,7 @@ class LinearEstimator(Guarded, ABC):
         return {}
 
     @classmethod
-    @quiet
+    @ignore_overflow
     def _loaded(cls, contents: file_format.Contents, classes: Mapping[str, type[LinearEstimator]]) -> LinearEstimator:
         """Make a model from the contents of a file; raises StateError if they do not make one."""
         saved = contents.saved
@@ -515,7 +516,7 @@ class LinearEstimator(Guarded, ABC):
         return self._solved
 
     @property
-    @guarded
+    @synchronized
     def weights(self) -> FloatArray:
         """The weights, (n_features,) or (n_features, n_targets); read-only, zero for features never seen."""
         if self.n_features * self.n_targets > MAX_DENSE_WEIGHTS:
@@ -530,7 +531,7 @@ class LinearEstimator(Guarded, ABC):
         return weights[:, 0] if self.n_targets == 1 else weights
 
     @property
-    @guarded
+    @synchronized
     def sparse_weights(self) -> SparseVector | sp.csc_array:
         """The non-zero weights: a SparseVector, or a csc_array (n_features, n_targets) for several targets."""
         ids, values = self._solution()
@@ -544,7 +545,7 @@ class LinearEstimator(Guarded, ABC):
         return SparseVector._trusted(ids[kept], values[kept, 0], self.n_features)
 
     @property
-    @guarded
+    @synchronized
     def nbytes(self) -> int:
         """Bytes held in arrays by this model, buffers and caches included."""
         return _array_bytes(self, set())
@@ -553,7 +554,7 @@ class LinearEstimator(Guarded, ABC):
     def predict(self, x: SparseVector) -> Value: ...
     @overload
     def predict(self, x: Any) -> Any: ...
-    @alone  # type: ignore[misc]  # of a decorated method mypy does not know that it takes what the overloads say
+    @exclusive  # type: ignore[misc]  # of a decorated method mypy does not know that it takes what the overloads say
     def predict(self, x: Any) -> Any:
         """Values of one feature vector or of every row of a matrix.
 
@@ -581,7 +582,7 @@ class LinearEstimator(Guarded, ABC):
         """Whether all that is left for :meth:`_predict_vector` are compiled sums. To be overridden along with it."""
         return self._solved is not None and type(self)._predict_vector is LinearEstimator._predict_vector
 
-    @quiet
+    @ignore_overflow
     def _predict(self, x: Any) -> Any:
         if _is_vector(x):
             vector = as_vector(x)
@@ -592,7 +593,7 @@ class LinearEstimator(Guarded, ABC):
         values = self._predict_matrix(matrix)
         return values[:, 0] if self.n_targets == 1 else values
 
-    @quiet
+    @ignore_overflow
     def _one_value(self, x: Vector) -> Any:
         value = self._predict_vector(x)
         return float(value[0]) if self.n_targets == 1 else value

@@ -14,18 +14,18 @@ from tlstd.errors import BusyError, TlstdError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Model = TypeVar("Model", bound="Guarded")
+Model = TypeVar("Model", bound="Synchronized")
 
-quiet = np.errstate(over="ignore", invalid="ignore")
+ignore_overflow = np.errstate(over="ignore", invalid="ignore")
 """Numbers that become too large are infinite or NaN, without a warning: what diverges is data."""
 
 
-def guarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Make a public method of a model one step for other threads, safe to be interrupted, and ``quiet``."""
-    return alone(quiet(method))
+def synchronized(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Make a public method of a model one step for other threads, safe to be interrupted, and ``ignore_overflow``."""
+    return exclusive(ignore_overflow(method))
 
 
-def alone(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+def exclusive(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
     """Make a public method of a model one step for other threads, and safe to be interrupted anywhere.
 
     The model's lock is held, and until the method has returned the model counts as unfinished: whatever is called next
@@ -42,7 +42,7 @@ def alone(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any,
             self._refuse_if_busy(method.__name__.lstrip("_"))
         with own["_lock"]:
             if own["_unfinished"]:
-                quiet(self._mend)()
+                ignore_overflow(self._mend)()
             own["_unfinished"] = True
             try:
                 result = method(self, *args, **kwargs)
@@ -57,8 +57,8 @@ def alone(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any,
     return call
 
 
-class Guarded:
-    """Base of what has ``guarded`` methods, and copies that are independent and in order."""
+class Synchronized:
+    """Base of what has ``synchronized`` methods, and copies that are independent and in order."""
 
     _before: Any = None
     """What :meth:`_mend` needs while something is being learned."""

@@ -36,7 +36,7 @@ class FixedWeights(LinearEstimator):
         model._n_updates = parameters.integer("n_samples", n_samples)
         return model
 
-    def _admit(self, batch: Batch) -> None:
+    def _check_batch(self, batch: Batch) -> None:
         raise InvalidInputError(
             "these weights were solved for on a cluster, and the samples have stayed there: evaluate the old files and "
             "the new ones together"

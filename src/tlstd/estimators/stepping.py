@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from tlstd.core.arrays import FloatArray, IntArray, as_matrix
 from tlstd.data.vectors import SparseVector, as_vector
 from tlstd.errors import InvalidInputError
-from tlstd.estimators.base import LinearEstimator, guarded
+from tlstd.estimators.base import LinearEstimator, synchronized
 from tlstd.estimators.step_sizes import StepSize, as_given, as_schedule, plain_step_size, with_schedule
 
 
@@ -23,7 +23,7 @@ class SteppingEstimator(LinearEstimator):
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
         self.step_size = as_schedule(step_size)
 
-    @guarded
+    @synchronized
     def start_from(self, weights: Any) -> None:
         """Begin at the given weights instead of zero, e.g. at another estimator's ``sparse_weights``.
 

@@ -21,15 +21,15 @@ from tlstd.evaluation.returns import Returns, Score, returns, score
 from tlstd.evaluation.true_values import Estimate, rollout_values, true_values
 from tlstd.evaluation.trust import Check, Trust
 from tlstd.evaluation.value_function import Encoded, ValueFunction
-from tlstd.evaluation.views import Along, Map, Views
+from tlstd.evaluation.views import EpisodeTrace, Map, Views
 
 __all__ = [
-    "Along",
     "Asked",
     "Check",
     "Choice",
     "Comparison",
     "Encoded",
+    "EpisodeTrace",
     "Estimate",
     "Evaluation",
     "Fitted",

@@ -18,7 +18,7 @@ from tlstd.evaluation.log_intervals import interval_for
 from tlstd.evaluation.ratios import importance_ratios
 from tlstd.evaluation.table_actions import add_action_values
 from tlstd.evaluation.table_states import add_state_values
-from tlstd.evaluation.task import Run
+from tlstd.evaluation.task import EvaluationTask
 from tlstd.features.base import FeatureMap
 from tlstd.logs.log import Log
 
@@ -113,11 +113,13 @@ def evaluate(
         found: Evaluation = files.evaluate_files(log, gamma=gamma, client=cluster, **options)
         return found
     table = log if isinstance(log, Log) else Log.from_frame(log)
-    run = Run(table, gamma, features, policy, start, estimators, probabilities, all, level, report, cost=cost)
+    run = EvaluationTask(
+        table, gamma, features, policy, start, estimators, probabilities, all, level, report, cost=cost
+    )
     return answered(run)
 
 
-def answered(run: Run, with_interval: bool = True) -> Evaluation:
+def answered(run: EvaluationTask, with_interval: bool = True) -> Evaluation:
     """The answer to what is asked; without an interval, its value is that of the regularised model."""
     fitted = _fitted(run, _with_interval if with_interval else _without_interval)
     run.report("done", 1.0)
@@ -136,7 +138,7 @@ def answered(run: Run, with_interval: bool = True) -> Evaluation:
     )
 
 
-def _with_interval(run: Run, fitted: Fitted) -> Fitted:
+def _with_interval(run: EvaluationTask, fitted: Fitted) -> Fitted:
     """Give the row that a model is from its interval, and the middle of it as its value; return what was fitted.
 
     Regularisation makes the values of single states better and moves their mean towards 0 (``docs/trust.md``).
@@ -151,7 +153,7 @@ def _with_interval(run: Run, fitted: Fitted) -> Fitted:
     return fitted
 
 
-def _without_interval(_run: Run, fitted: Fitted) -> Fitted:
+def _without_interval(_run: EvaluationTask, fitted: Fitted) -> Fitted:
     return fitted
 
 
@@ -163,7 +165,7 @@ def with_middle(row: Row, interval: Interval) -> Row:
     return replace(row, interval=interval)
 
 
-def _fitted(run: Run, finished: Callable[[Run, Fitted], Fitted]) -> Fitted:
+def _fitted(run: EvaluationTask, finished: Callable[[EvaluationTask, Fitted], Fitted]) -> Fitted:
     """Add the rows of the table, finish those of fitted models, and return what the answer comes from."""
     target = run.target
     if target is None:

@@ -7,11 +7,11 @@ import numpy as np
 from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.policies import Target, fitted_probabilities, of_logged_actions
-from tlstd.evaluation.task import Run
+from tlstd.evaluation.task import EvaluationTask
 from tlstd.logs.log import Log
 
 
-def importance_ratios(run: Run, target: Target) -> FloatArray | None:
+def importance_ratios(run: EvaluationTask, target: Target) -> FloatArray | None:
     """(N,), or None where there are no probabilities of the behaviour, logged or estimated."""
     log = run.log
     if run.continuous or log.actions is None:

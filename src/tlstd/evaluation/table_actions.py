@@ -11,7 +11,7 @@ from tlstd.data.transitions import Transitions
 from tlstd.evaluation.action_values import choose_dimension, constants
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.policies import Target
-from tlstd.evaluation.task import Run
+from tlstd.evaluation.task import EvaluationTask
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 
@@ -22,7 +22,7 @@ MOST_STEPS = 1_000_000
 1,100 bytes, because the rows x′ are means over actions."""
 
 
-def add_action_values(run: Run, target: Target) -> Fitted:
+def add_action_values(run: EvaluationTask, target: Target) -> Fitted:
     """Fit action values of the target, and add their row."""
     log, began = run.log, perf_counter()
     assert log.actions is not None
@@ -54,7 +54,7 @@ def add_action_values(run: Run, target: Target) -> Fitted:
     return fitted
 
 
-def _warn(run: Run, steps: Transitions) -> None:
+def _warn(run: EvaluationTask, steps: Transitions) -> None:
     """Say so where a feature occurs in few steps."""
     X = sp.csr_array(steps.X)
     visits = X.nnz / max(1, np.unique(X.indices).size) * len(run.log) / len(run.sample.log)

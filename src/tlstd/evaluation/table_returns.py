@@ -12,12 +12,12 @@ from tlstd.data.transitions import Transitions
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.importance import effective_episodes, fold_values, per_decision, start_returns, starts_of
 from tlstd.evaluation.intervals import mean_interval
-from tlstd.evaluation.task import Run
+from tlstd.evaluation.task import EvaluationTask
 from tlstd.features.constant import Constant
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 
 
-def add_returns(run: Run, fitted: Fitted) -> None:
+def add_returns(run: EvaluationTask, fitted: Fitted) -> None:
     """Monte Carlo, or with ratios importance sampling and doubly robust: only of the start states."""
     log, rhos = run.log, fitted.rhos
     name = "Monte Carlo" if rhos is None else "doubly robust"

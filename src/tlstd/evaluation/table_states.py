@@ -18,7 +18,7 @@ from tlstd.estimators.base import LinearEstimator
 from tlstd.evaluation.choose import choose
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.table_returns import add_returns
-from tlstd.evaluation.task import Run
+from tlstd.evaluation.task import EvaluationTask
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.features.base import FeatureMap
 from tlstd.krylov.krylov_lstd import KrylovLSTD
@@ -41,7 +41,7 @@ MOST_FOR_LSTD = 1_000
 """Features seen up to which LSTD is in the table."""
 
 
-def add_state_values(run: Run, rhos: FloatArray | None) -> Fitted:
+def add_state_values(run: EvaluationTask, rhos: FloatArray | None) -> Fitted:
     """Fit values of states, on-policy or with ratios, add the rows, and return the first one's."""
     features = run.feature_map()
     run.report("features", 0.4)
@@ -72,7 +72,7 @@ def add_state_values(run: Run, rhos: FloatArray | None) -> Fitted:
 class _Rows:
     """The estimators on one log, with parameters chosen on some of its steps."""
 
-    run: Run
+    run: EvaluationTask
     features: FeatureMap
     steps: Transitions
     """What parameters are chosen on."""

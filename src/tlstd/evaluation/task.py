@@ -73,7 +73,7 @@ class Sample:
         return found
 
 
-class Run:
+class EvaluationTask:
     """What is asked, checked, and the rows and notes of the answer as they come.
 
     Parameters are those of :func:`evaluate`; ``each`` is who computes what can be computed side by side.

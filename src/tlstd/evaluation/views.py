@@ -28,7 +28,7 @@ MOST_STATES = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Along:
+class EpisodeTrace:
     """Values along an episode."""
 
     episode: str
@@ -78,7 +78,7 @@ class Map:
 class Views:
     """Values along some episodes, and over pairs of columns or discrete states."""
 
-    episodes: tuple[Along, ...]
+    episodes: tuple[EpisodeTrace, ...]
     maps: tuple[Map, ...]
     states: tuple[tuple[int, int, float], ...]
     """Of discrete observations: number, visits and value of the most visited."""
@@ -128,7 +128,7 @@ def _chosen(lengths: IntArray) -> list[int]:
     return list(dict.fromkeys(int(order[place]) for place in places))
 
 
-def _along(fitted: Fitted, episode: int) -> Along:
+def _along(fitted: Fitted, episode: int) -> EpisodeTrace:
     log, gamma = fitted.log, fitted.values.gamma
     a, b = int(log.episodes[episode]), int(log.episodes[episode + 1])
     rows = _spaced(np.arange(a, b), MOST_STEPS)
@@ -138,7 +138,7 @@ def _along(fitted: Fitted, episode: int) -> Along:
         for t in range(b - a - 1, -1, -1):
             every[t] = after = log.rewards[a + t] + gamma * after
         returns = every[rows - a]
-    return Along(str(log.ids[episode]), b - a, rows - a, _values(fitted, rows), returns)
+    return EpisodeTrace(str(log.ids[episode]), b - a, rows - a, _values(fitted, rows), returns)
 
 
 def _by_state(states: IntArray, values: FloatArray) -> tuple[tuple[int, int, float], ...]:

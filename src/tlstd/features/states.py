@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from tlstd.core import parameters
-from tlstd.core.arrays import FloatArray, IntArray, SoundRows, as_real, locked
+from tlstd.core.arrays import FloatArray, IntArray, TrustedMatrix, as_real, locked
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.base import FeatureMap
 
@@ -100,4 +100,4 @@ def encoded(features: FeatureMap, observations: FloatArray) -> Any:
 def encoded_once(features: FeatureMap, observations: FloatArray) -> Any:
     """As :func:`encoded`, for ``Transitions`` made at once: rows that are sound by construction say so."""
     store = encoded(features, observations)
-    return SoundRows(store) if "_makes_sound_rows" in vars(type(features)) else store  # not of a subclass
+    return TrustedMatrix(store) if "_makes_sound_rows" in vars(type(features)) else store  # not of a subclass

@@ -16,7 +16,7 @@ from tlstd.data.transitions import Transition, Transitions, trace_discounts
 from tlstd.data.vectors import Vector, as_vector
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError, TlstdError
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.calls import Guarded, guarded
+from tlstd.estimators.calls import Synchronized, synchronized
 from tlstd.estimators.loading import packed
 from tlstd.features.base import FeatureMap, check_map
 from tlstd.features.saving import description
@@ -46,7 +46,7 @@ class _Pending(NamedTuple):
     last: FloatArray
 
 
-class Horde(Guarded):
+class Horde(Synchronized):
     """Predictions of many general value functions from one stream of observations.
 
     Observations are encoded once. Questions with the same discount, ratio and λ at every step form a *group*: their
@@ -132,7 +132,7 @@ class Horde(Guarded):
     # --- learning ---------------------------------------------------------------------------------------------------
 
     @property
-    @guarded
+    @synchronized
     def n_updates(self) -> int:
         """Number of steps learned from."""
         return self._groups[0].model.n_updates
@@ -143,18 +143,18 @@ class Horde(Guarded):
         return len(self._groups)
 
     @property
-    @guarded
+    @synchronized
     def groups(self) -> tuple[Group, ...]:
         """Which questions share a model, and the models. They are to be looked at; steps go through the horde."""
         return self._groups
 
     @property
-    @guarded
+    @synchronized
     def nbytes(self) -> int:
         """Bytes held in arrays by all models."""
         return sum(group.model.nbytes for group in self._groups)
 
-    @guarded
+    @synchronized
     def update(
         self,
         observation: ArrayLike,
@@ -187,7 +187,7 @@ class Horde(Guarded):
         self._seen = step.next_observations[0].copy(), x_next
         return x, x_next
 
-    @guarded
+    @synchronized
     def update_many(self, steps: Steps) -> None:
         """Learn from many steps: the same as :meth:`update` for each.
 
@@ -195,7 +195,7 @@ class Horde(Guarded):
         """
         self._learn(steps, None)
 
-    @guarded
+    @synchronized
     def update_and_predict(self, steps: Steps) -> FloatArray:
         """Learn from steps one after the other, and return all predictions at each next observation right after it.
 
@@ -205,7 +205,7 @@ class Horde(Guarded):
         self._learn(steps, values)
         return values
 
-    @guarded
+    @synchronized
     def gap(self) -> None:
         """Say that steps are missing here: the next step starts with an empty trace, as after a truncated one.
 
@@ -299,7 +299,7 @@ class Horde(Guarded):
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    @guarded
+    @synchronized
     def predict(self, observations: ArrayLike) -> FloatArray:
         """All predictions at one observation (D,), as (n_predictions,), or at each of (N, D), as (N, n_predictions)."""
         array = as_real(observations, "observations")
@@ -317,7 +317,7 @@ class Horde(Guarded):
         return values
 
     @property
-    @guarded
+    @synchronized
     def weights(self) -> FloatArray:
         """(n_features, n_predictions)."""
         weights = np.empty((self.features.n_features, self.n_predictions))
@@ -331,7 +331,7 @@ class Horde(Guarded):
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
-    @guarded
+    @synchronized
     def save(self, path: file_format.Path) -> None:
         """Write everything to a file, for :meth:`load`: whole or not at all.
 

@@ -18,7 +18,7 @@ from tlstd.data import held_out
 from tlstd.data.held_out import Folds, Reference, Targets
 from tlstd.krylov.arnoldi import Arnoldi, KrylovPath, weakly
 from tlstd.krylov.operator import HeldOut, SampleOperator
-from tlstd.krylov.samples import Forecasts
+from tlstd.krylov.samples import DimensionScores
 
 FOLDS = 5
 """Folds of episodes, or of blocks where there are too few."""
@@ -109,7 +109,7 @@ def patience(best: int) -> int:
     return min(MOST_MORE, max(FEWEST_MORE, (best + 1) // 2))
 
 
-def _by_forecasts(forecasts: Forecasts) -> tuple[DimensionChoice, ...]:
+def _by_forecasts(forecasts: DimensionScores) -> tuple[DimensionChoice, ...]:
     _, _, _, n_groups, n_states = forecasts.sizes
     note = f"Returns of {n_states:,.0f} states, predicted before they came, in {n_groups:,.0f} episodes or blocks."
     choices = []

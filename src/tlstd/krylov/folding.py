@@ -13,7 +13,7 @@ from tlstd.data import held_out
 from tlstd.krylov.arnoldi import Arnoldi, KrylovPath
 from tlstd.krylov.choice import fixed_dimension
 from tlstd.krylov.operator import SampleOperator, constant_features, mean_square
-from tlstd.krylov.samples import Forecasts, OldPart, Samples
+from tlstd.krylov.samples import DimensionScores, FoldedSamples, Samples
 
 LAST = 0.25
 """Share of the basis, its last vectors, whose qᵀA_old q say what A_old is taken for outside of the basis."""
@@ -54,7 +54,7 @@ class Folding:
         self.operator, self.dimension = operator, dimension
         self.n_forecasts = dimension - 1 if choosing else 0
 
-    def __call__(self, samples: Samples, n_chunks: int) -> OldPart:
+    def __call__(self, samples: Samples, n_chunks: int) -> FoldedSamples:
         """What is to be kept of the first chunks, which are full, and of what had left before."""
         whole = self.operator(samples)
         leaving = SampleOperator(
@@ -68,7 +68,7 @@ class Folding:
         Q, last, paths = self.basis(whole)
         AQ = leaving.matvec(Q)
         beyond = float(np.einsum("ij,ij->j", Q[:, last], AQ[:, last]).mean()) if last.any() else 0.0
-        return OldPart(
+        return FoldedSamples(
             left=AQ,
             right=Q,
             beyond=max(0.0, BEYOND * beyond),
@@ -105,15 +105,15 @@ class Folding:
         arnoldi.extend(self.dimension - 1)  # a path has one vector more than dimensions
         return arnoldi.paths
 
-    def _forecasts(self, samples: Samples, n_chunks: int, Q: FloatArray, paths: list[KrylovPath]) -> Forecasts:
+    def _forecasts(self, samples: Samples, n_chunks: int, Q: FloatArray, paths: list[KrylovPath]) -> DimensionScores:
         """The solutions now, and the errors of those of the last folding for the samples since, which do not leave."""
         solutions, old = in_basis(Q, paths, self.n_forecasts), samples.old
         if old is None or old.forecasts is None:
-            return Forecasts.empty(*solutions.shape)._replace(solutions=solutions)
+            return DimensionScores.empty(*solutions.shape)._replace(solutions=solutions)
         known = samples.n_left + n_chunks * samples.chunk_size
         since = self.operator(samples._replace(chunks=samples.chunks[n_chunks:], n_left=known, old=None))
         sums = compared(old.forecasts, old.right, since, known, fixed_dimension(known))
-        return Forecasts(solutions, *sums)
+        return DimensionScores(solutions, *sums)
 
 
 GROUPS = 5
@@ -136,7 +136,7 @@ def in_basis(Q: FloatArray, paths: Sequence[KrylovPath], n_dimensions: int) -> F
 
 
 def compared(
-    forecasts: Forecasts, Q: FloatArray, operator: SampleOperator, known: int, reference: int
+    forecasts: DimensionScores, Q: FloatArray, operator: SampleOperator, known: int, reference: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Errors, sizes and squares with the samples of ``operator`` added, none of which the solutions know.
 

@@ -12,7 +12,7 @@ from tlstd.data.batch import Batch, vector_arrays
 from tlstd.data.transitions import Transition
 from tlstd.data.vectors import SparseVector, Vector
 from tlstd.errors import InvalidInputError
-from tlstd.estimators.base import Factory, guarded
+from tlstd.estimators.base import Factory, synchronized
 from tlstd.krylov.arnoldi import Arnoldi
 from tlstd.krylov.choice import DimensionChoice, choose_dimensions
 from tlstd.krylov.folding import Folding
@@ -132,7 +132,7 @@ class KrylovLSTD(SampleKeeper):
         if self.reads == "stream":
             self._stream = KrylovStream(self._store, self._fixed, self._operator)
 
-    @guarded
+    @synchronized
     def operator(self) -> SampleOperator:
         """A + ηD and b of the samples so far, over the features seen; :attr:`seen_ids` says which these are."""
         return self._operator(self._store.samples)
@@ -142,7 +142,7 @@ class KrylovLSTD(SampleKeeper):
         return with_ridge(plain, self.ridge)
 
     @property
-    @guarded
+    @synchronized
     def seen_ids(self) -> IntArray:
         """Ids of the features seen, in the order of the operator's rows; a copy."""
         return self._store.ids.copy()
@@ -183,7 +183,7 @@ class KrylovLSTD(SampleKeeper):
         return [choice.dimension for choice in self._reading]
 
     @property
-    @guarded
+    @synchronized
     def choices(self) -> tuple[DimensionChoice, ...]:
         """For each target what ``dimension="auto"`` has chosen, with the scores; empty for a given dimension.
 

@@ -12,7 +12,7 @@ from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.growing import enlarged
 from tlstd.core.threads import one_thread
-from tlstd.data.feature_index import SeenFeatures
+from tlstd.data.feature_index import FeatureIndex
 from tlstd.data.kernels.sparse import dots, projected_value
 from tlstd.data.transitions import Transition
 from tlstd.data.vectors import SparseVector
@@ -140,7 +140,7 @@ class ProjectedStream:
         known = (positions >= 0) & (positions < self.n)
         return float(vals[known] @ (self.right[positions[known]] @ self.system.y))
 
-    def value_of(self, x: SparseVector, index: SeenFeatures) -> float:
+    def value_of(self, x: SparseVector, index: FeatureIndex) -> float:
         """As :meth:`value`, to the bit, by the index of the features' positions."""
         places, hashed = index.table
         return projected_value(  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ from tlstd.core.arrays import MAX_MAGNITUDE, FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.threads import one_thread
 from tlstd.data.batch import Batch
-from tlstd.data.feature_index import SeenFeatures
+from tlstd.data.feature_index import FeatureIndex
 from tlstd.data.held_out import FEWEST_EFFECTIVE, FEWEST_GROUPS
 from tlstd.data.kernels.sparse import append_sample
 from tlstd.data.transitions import Transition
@@ -129,7 +129,7 @@ class Samples(NamedTuple):
     """Features seen."""
     border: FloatArray
     """The trace after the samples that have left; as long as the features that they had."""
-    old: OldPart | None = None
+    old: FoldedSamples | None = None
     """Their system, if they were folded."""
 
     @property
@@ -185,7 +185,7 @@ _AT_ONCE = 1 << 12  # entries that are copied and looked up together, about: the
 _NO_ROW = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
-def write(chunk: Chunk, filled: int, part: Batch, seen: SeenFeatures, limit: int) -> None:
+def write(chunk: Chunk, filled: int, part: Batch, seen: FeatureIndex, limit: int) -> None:
     """Write the samples of ``part`` behind the ``filled`` ones of a chunk of at most ``limit``, in place."""
     stop = filled + len(part)
     n_rows = chunk.n_rows(filled)
@@ -204,7 +204,7 @@ def write(chunk: Chunk, filled: int, part: Batch, seen: SeenFeatures, limit: int
 
 
 def _copy_sparse(
-    chunk: Chunk, part: Batch, n_rows: int, last: int, stop: int, limit: int, seen: SeenFeatures
+    chunk: Chunk, part: Batch, n_rows: int, last: int, stop: int, limit: int, seen: FeatureIndex
 ) -> NDArray[np.bool_]:
     """Copy the rows of samples to a chunk, in place; returns whose x is the next row of the sample before."""
     x, rows, x_next, next_rows = part.sparse()
@@ -232,7 +232,7 @@ def _copy_sparse(
 
 
 def _copy_dense(
-    chunk: Chunk, part: Batch, n_rows: int, last: int, stop: int, limit: int, seen: SeenFeatures
+    chunk: Chunk, part: Batch, n_rows: int, last: int, stop: int, limit: int, seen: FeatureIndex
 ) -> NDArray[np.bool_]:
     """Copy the rows of samples to a chunk, in place; returns whose x is the next row of the sample before."""
     assert chunk.X is not None
@@ -250,7 +250,7 @@ def _copy_dense(
     return shared
 
 
-def _stored_row(chunk: Chunk, r: int, seen: SeenFeatures) -> tuple[IntArray, IntArray, FloatArray]:
+def _stored_row(chunk: Chunk, r: int, seen: FeatureIndex) -> tuple[IntArray, IntArray, FloatArray]:
     """A row of a chunk with feature ids, as a CSR matrix of one row."""
     entries = slice(chunk.ptr[r], chunk.ptr[r + 1])
     ids = seen.all_ids[chunk.pos[entries]]
@@ -258,7 +258,7 @@ def _stored_row(chunk: Chunk, r: int, seen: SeenFeatures) -> tuple[IntArray, Int
     return np.array([0, ids.size]), ids, vals
 
 
-def _positions(ids: IntArray, seen: SeenFeatures) -> IntArray:
+def _positions(ids: IntArray, seen: FeatureIndex) -> IntArray:
     """Positions of features, which are given one if they have none."""
     positions = seen.find(ids)
     missing = positions < 0
@@ -274,7 +274,7 @@ def _positions(ids: IntArray, seen: SeenFeatures) -> IntArray:
 _LARGEST = float(np.finfo(np.float64).max)
 
 
-class Forecasts(NamedTuple):
+class DimensionScores(NamedTuple):
     """Solutions at the last folding, and the errors of those of earlier foldings for what came after them.
 
     e_g is the squared error summed over a group of samples (an episode or a block), s_g the sum of their weights: the
@@ -291,7 +291,7 @@ class Forecasts(NamedTuple):
     """(n_targets,): the squared returns, weighted as the errors."""
 
     @classmethod
-    def empty(cls, n_vectors: int, n_targets: int, n_dimensions: int) -> Forecasts:
+    def empty(cls, n_vectors: int, n_targets: int, n_dimensions: int) -> DimensionScores:
         """Nothing predicted so far."""
         nothing = np.zeros((3, n_targets, n_dimensions)), np.zeros(5), np.zeros(n_targets)
         return cls(np.zeros((n_vectors, n_targets, n_dimensions)), *nothing)
@@ -317,7 +317,7 @@ class Forecasts(NamedTuple):
         }
 
     @classmethod
-    def restored(cls, saved: Saved, n_vectors: int, n_targets: int, n_dimensions: int) -> Forecasts:
+    def restored(cls, saved: Saved, n_vectors: int, n_targets: int, n_dimensions: int) -> DimensionScores:
         """What was saved, if it can be of these sizes."""
         return cls(
             saved.floats("solutions", n_vectors, n_targets * n_dimensions).reshape(-1, n_targets, n_dimensions),
@@ -327,7 +327,7 @@ class Forecasts(NamedTuple):
         )
 
 
-class OldPart(NamedTuple):
+class FoldedSamples(NamedTuple):
     """What is kept of the system of samples that have left, over the n₀ features that were seen when the last did.
 
     A_old ≈ C Qᵀ + τ (I - Q Qᵀ) with C = ``left``, Q = ``right`` and τ = ``beyond``. Everything is weighted as the
@@ -346,7 +346,7 @@ class OldPart(NamedTuple):
     """Mean of ‖x‖², exact."""
     constant: FloatArray
     """The value that a feature had in every x, or 0 if they differed, (n₀,)."""
-    forecasts: Forecasts | None = None
+    forecasts: DimensionScores | None = None
     """Errors for samples that came later, by dimension; None where nothing is to be chosen."""
 
     def product(self, V: FloatArray, *, adjoint: bool = False) -> FloatArray:
@@ -365,7 +365,7 @@ class OldPart(NamedTuple):
         return state if self.forecasts is None else {**state, "forecasts": self.forecasts.state()}
 
     @classmethod
-    def restored(cls, saved: Saved, n: int, n_targets: int, n_forecasts: int) -> OldPart:
+    def restored(cls, saved: Saved, n: int, n_targets: int, n_forecasts: int) -> FoldedSamples:
         """What was saved, if it can be of a store with n features; ``n_forecasts`` dimensions are to be chosen from."""
         shape = saved.shape("right")
         rows, k = shape if len(shape) == 2 else (0, 0)
@@ -373,7 +373,7 @@ class OldPart(NamedTuple):
             raise saved.error("right", f"has {rows} rows for {n} features")
         forecasts = None
         if n_forecasts and saved.part("forecasts").shape("solutions"):  # files of version 0.1 have none
-            forecasts = Forecasts.restored(saved.part("forecasts"), k, n_targets, n_forecasts)
+            forecasts = DimensionScores.restored(saved.part("forecasts"), k, n_targets, n_forecasts)
         return cls(
             left=saved.floats("left", rows, k),
             right=saved.floats("right", rows, k, low=-2.0, high=2.0),
@@ -399,11 +399,11 @@ class Fold(Protocol):
     n_forecasts: int
     """Dimensions of its ``forecasts``; 0 if it makes none."""
 
-    def __call__(self, samples: Samples, n_chunks: int) -> OldPart:
+    def __call__(self, samples: Samples, n_chunks: int) -> FoldedSamples:
         """What is kept."""
 
 
-class Leaving:
+class Retention:
     """Samples are forgotten (``beta``), or folded (``max_samples``), or stay.
 
     Parameters
@@ -456,7 +456,9 @@ class Leaving:
             samples = samples.without(1, self.lambda_)
         return samples
 
-    def restored(self, saved: Saved, n_samples: int, n_left: int, size: int, n: int, n_targets: int) -> OldPart | None:
+    def restored(
+        self, saved: Saved, n_samples: int, n_left: int, size: int, n: int, n_targets: int
+    ) -> FoldedSamples | None:
         """What was saved of samples that have left, if so many can have, in chunks of ``size``; n features seen."""
         if n_left and self.half is None and (self.window is None or n_left % size):
             raise saved.error("n_left", f"is {n_left}, which is not a number of samples that can have left")
@@ -464,7 +466,7 @@ class Leaving:
             raise saved.error("n_samples", f"is {n_samples}, of which {n_left} left: the oldest should have left too")
         if not n_left or self.half is None or self.fold is None:
             return None
-        return OldPart.restored(saved.part("old"), n, n_targets, self.fold.n_forecasts)
+        return FoldedSamples.restored(saved.part("old"), n, n_targets, self.fold.n_forecasts)
 
 
 _NO_VALUES: FloatArray = np.zeros(0)
@@ -491,7 +493,7 @@ class SampleStore:
     n_features, lambda_, beta, n_targets : as in ``KrylovLSTD``
     chunk_size : int, optional
         Samples in a chunk, at most. By default 4096, fewer for dense rows and where ``beta`` or ``max_samples`` makes
-        samples leave early (:class:`~tlstd.krylov.samples.Leaving`). Samples leave in whole chunks.
+        samples leave early (:class:`~tlstd.krylov.samples.Retention`). Samples leave in whole chunks.
     max_samples : int >= 2, optional
         When so many are there (one less if the number is odd, or a few if a half is several chunks), the older half is
         folded: it leaves, and ``fold`` says what is kept of it. Not used where ``beta`` forgets samples sooner.
@@ -520,15 +522,15 @@ class SampleStore:
         fold: Fold | None = None,
     ) -> None:
         self.n_features, self.lambda_, self.beta, self.n_targets = n_features, lambda_, beta, n_targets
-        self.leaving = Leaving(n_features, lambda_, beta, chunk_size, max_samples, fold)
-        self._seen = SeenFeatures(n_features)
+        self.retention = Retention(n_features, lambda_, beta, chunk_size, max_samples, fold)
+        self._seen = FeatureIndex(n_features)
         self._appending = False
-        self._samples = Samples((), None, self.leaving.chunk_size(False), 0, 0, 0, np.zeros(0))
+        self._samples = Samples((), None, self.retention.chunk_size(False), 0, 0, 0, np.zeros(0))
 
     @property
     def fold_size(self) -> int | None:
         """Samples that are folded at a time, whenever there are twice as many; None if samples are never folded."""
-        return self.leaving.fold_size(self._samples.chunk_size)
+        return self.retention.fold_size(self._samples.chunk_size)
 
     @property
     def samples(self) -> Samples:
@@ -547,7 +549,7 @@ class SampleStore:
         return positions
 
     @property
-    def index(self) -> SeenFeatures:
+    def index(self) -> FeatureIndex:
         """The positions of features; those that an interrupted append was given are in it too."""
         return self._seen
 
@@ -564,11 +566,11 @@ class SampleStore:
             return
         samples = self._samples
         if self._appending:  # an append was interrupted: what it gave a position is forgotten
-            self._seen = SeenFeatures(self.n_features, self.ids)
+            self._seen = FeatureIndex(self.n_features, self.ids)
         self._appending = True
         if samples.is_dense is None:
             is_dense = batch.is_dense(self.n_features)
-            samples = samples._replace(is_dense=is_dense, chunk_size=self.leaving.chunk_size(is_dense))
+            samples = samples._replace(is_dense=is_dense, chunk_size=self.retention.chunk_size(is_dense))
         start = 0
         while start < len(batch):
             filled = samples.count(len(samples.chunks) - 1) if samples.chunks else 0
@@ -578,7 +580,7 @@ class SampleStore:
             stop = min(len(batch), start + samples.chunk_size - filled)
             write(samples.chunks[-1], filled, batch.part(start, stop), self._seen, samples.chunk_size)
             n_samples, n = samples.n_samples + stop - start, int(self._seen.counter[0])
-            samples = self.leaving.shortened(samples._replace(n_samples=n_samples, n=n))
+            samples = self.retention.shortened(samples._replace(n_samples=n_samples, n=n))
             start = stop
         self._samples = samples
         self._appending = False
@@ -589,7 +591,7 @@ class SampleStore:
         ``bound`` (1,) is that of the trace's length, and follows. None, with nothing changed, where :meth:`append` has
         to make room, where samples leave, and where something is not as usual.
         """
-        samples, window, x, x_next = self._samples, self.leaving.window, t.x, t.x_next
+        samples, window, x, x_next = self._samples, self.retention.window, t.x, t.x_next
         chunks, _, size, n_samples, n_left, _, border, old = samples
         at = n_samples - n_left - (len(chunks) - 1) * size
         if (
@@ -642,9 +644,9 @@ class SampleStore:
         n_samples = saved.integer("n_samples", low=int(storage != "none"))
         if (storage == "none" and n + n_samples) or (storage == "dense" and n < self.n_features):
             raise saved.error("storage", f"is {storage} with {n} of {self.n_features} features seen")
-        size = self.leaving.chunk_size(storage == "dense")
+        size = self.retention.chunk_size(storage == "dense")
         n_left = saved.integer("n_left", high=n_samples)
-        old = self.leaving.restored(saved, n_samples, n_left, size, n, self.n_targets)
+        old = self.retention.restored(saved, n_samples, n_left, size, n, self.n_targets)
         border = saved.floats("border", None, low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE)
         if border.size > (n if n_left else 0):
             raise saved.error("border", f"has {border.size} entries with {n} features seen")

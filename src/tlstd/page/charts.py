@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tlstd.evaluation.views import Along, Map
+from tlstd.evaluation.views import EpisodeTrace, Map
 from tlstd.page.markup import Html, element
 from tlstd.page.numbers import Scale, number
 
@@ -141,7 +141,7 @@ def calibration(parts: Sequence[dict[str, float]], title: str) -> Html:
     return _svg(y.start + BOTTOM, title, *made)
 
 
-def along(one: Along, title: str) -> Html:
+def along(one: EpisodeTrace, title: str) -> Html:
     """Values along an episode, and what came."""
     values = [*one.values.tolist(), *([] if one.returns is None else one.returns.tolist())]
     x = Scale(0.0, max(1.0, float(one.length - 1)), LEFT, NARROW - RIGHT)
@@ -164,7 +164,7 @@ def along(one: Along, title: str) -> Html:
     return _svg(y.start + BOTTOM, title, *made, *_places(one, x, y), width=NARROW)
 
 
-def _places(one: Along, x: Scale, y: Scale) -> list[Html]:
+def _places(one: EpisodeTrace, x: Scale, y: Scale) -> list[Html]:
     """Strips over the drawing that say the value, and what came, at some steps."""
     chosen = np.unique(np.linspace(0, len(one.steps) - 1, POINTS).astype(int)).tolist()
     width, made = (x.end - x.start) / max(1, len(chosen)), []

@@ -23,7 +23,7 @@ from tlstd.core.growing import enlarged, slices
 from tlstd.core.qr import orthonormalised, pivoted_qr
 from tlstd.core.svd import EPS, solve_triangle
 from tlstd.data.kernels import sparse as kernels
-from tlstd.truncated.pending_vectors import BufferedVectors, DenseVectors, SparseVectors
+from tlstd.truncated.pending_vectors import DenseVectors, PendingVectors, SparseVectors
 
 GRAM_RESOLUTION = 1e-2
 """Smallest relative residual δ that is trusted to the Gram matrix; the ε/δ² = 2e-12 that this may cost in orthogonality
@@ -55,7 +55,7 @@ class Basis:
     def __init__(
         self,
         U: FloatArray,
-        block: BufferedVectors,
+        block: PendingVectors,
         picked: IntArray,
         coordinates: FloatArray,
         n: int,

@@ -17,14 +17,14 @@ from tlstd.core.arrays import MAX_MAGNITUDE, FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.growing import enlarged
 from tlstd.data.batch import DENSE_FRACTION, Batch
-from tlstd.data.feature_index import SeenFeatures
+from tlstd.data.feature_index import FeatureIndex
 from tlstd.data.kernels import sparse as kernels
 from tlstd.data.kernels import transitions as checks
 from tlstd.data.transitions import Transition
 from tlstd.data.vectors import SparseVector
 from tlstd.errors import CapacityError
 from tlstd.truncated.basis import Basis, GrowingBasis, dense_basis, sparse_basis
-from tlstd.truncated.pending_vectors import BufferedVectors, DenseVectors, SparseVectors
+from tlstd.truncated.pending_vectors import DenseVectors, PendingVectors, SparseVectors
 from tlstd.truncated.traces import AccumulatingTrace
 
 _CHUNK = 8  # dense vectors that are orthonormalised together when the solution is read in mid-buffer
@@ -38,8 +38,8 @@ class Buffer(ABC):
     """
 
     storage: ClassVar[str]
-    left: BufferedVectors
-    right: BufferedVectors
+    left: PendingVectors
+    right: PendingVectors
 
     def __init__(self, capacity: int, n_targets: int) -> None:
         self.capacity = capacity
@@ -63,7 +63,7 @@ class Buffer(ABC):
     # --- taking samples in ------------------------------------------------------------------------------------------
 
     def append(
-        self, batch: Batch, decays: FloatArray, seen: SeenFeatures, trace: AccumulatingTrace, undo_to: int | None
+        self, batch: Batch, decays: FloatArray, seen: FeatureIndex, trace: AccumulatingTrace, undo_to: int | None
     ) -> None:
         """Write samples into the buffer, which has room for them; they count when the caller sets :attr:`count`.
 
@@ -76,13 +76,13 @@ class Buffer(ABC):
         self.decays[new], self.rhos[new], self.rewards[new] = decays, batch.rhos, batch.rewards
         self._append_vectors(batch, decays, seen, trace, undo_to)
 
-    def take(self, t: Transition, lambda_: float, seen: SeenFeatures, bound: FloatArray) -> bool:
+    def take(self, t: Transition, lambda_: float, seen: FeatureIndex, bound: FloatArray) -> bool:
         """Have one sample more, by one compiled call, or return False; ``bound`` is that of the trace's length."""
         return False
 
     @abstractmethod
     def _append_vectors(
-        self, batch: Batch, decays: FloatArray, seen: SeenFeatures, trace: AccumulatingTrace, undo_to: int | None
+        self, batch: Batch, decays: FloatArray, seen: FeatureIndex, trace: AccumulatingTrace, undo_to: int | None
     ) -> None:
         """Append x to the left and d = x - γx′ to the right vectors."""
 
@@ -192,7 +192,7 @@ class SparseBuffer(Buffer):
         return self._scratch
 
     def _append_vectors(
-        self, batch: Batch, decays: FloatArray, seen: SeenFeatures, trace: AccumulatingTrace, undo_to: int | None
+        self, batch: Batch, decays: FloatArray, seen: FeatureIndex, trace: AccumulatingTrace, undo_to: int | None
     ) -> None:
         x, rows, x_next, next_rows = batch.sparse()
         nnz, next_nnz = checks.entries(x[0], rows), checks.entries(x_next[0], next_rows)
@@ -207,7 +207,7 @@ class SparseBuffer(Buffer):
         self.left.count += rows.size
         self.right.count += rows.size
 
-    def take(self, t: Transition, lambda_: float, seen: SeenFeatures, bound: FloatArray) -> bool:
+    def take(self, t: Transition, lambda_: float, seen: FeatureIndex, bound: FloatArray) -> bool:
         """Have one sample more, by one compiled call."""
         x, x_next, at, before = t.x, t.x_next, self._count.item(), bound.item()
         if (
@@ -263,7 +263,7 @@ class DenseBuffer(Buffer):
         self.left, self.right = DenseVectors(capacity, n_features), DenseVectors(capacity, n_features)
 
     def _append_vectors(
-        self, batch: Batch, decays: FloatArray, seen: SeenFeatures, trace: AccumulatingTrace, undo_to: int | None
+        self, batch: Batch, decays: FloatArray, seen: FeatureIndex, trace: AccumulatingTrace, undo_to: int | None
     ) -> None:
         X, X_next = batch.dense(seen.ids)
         self.left.append(X)
@@ -324,7 +324,7 @@ def empty_buffer(capacity: int, n_targets: int, n_features: int, *, dense: bool)
         ) from error
 
 
-class EmptyBuffers:
+class BufferFactory:
     """The buffers that a system begins with, one after the other: how long, and how their vectors are stored.
 
     Parameters
@@ -344,7 +344,7 @@ class EmptyBuffers:
         """What there is before the first sample."""
         return SparseBuffer(0, self.n_targets)
 
-    def first(self, sample: Batch, seen: SeenFeatures) -> Buffer:
+    def first(self, sample: Batch, seen: FeatureIndex) -> Buffer:
         """With dense or sparse storage by the first sample's features."""
         dense = self.may_be_dense and sample.is_dense(self.n_features)
         active = 0 if dense or self.size else sample.most_active()
@@ -352,13 +352,13 @@ class EmptyBuffers:
             self._first_active = active
         return self._made(seen, dense=dense)
 
-    def after(self, buffer: Buffer, seen: SeenFeatures) -> Buffer:
+    def after(self, buffer: Buffer, seen: FeatureIndex) -> Buffer:
         """In the memory of a buffer that was compressed, unless its vectors are better stored the other way."""
         if self.may_be_dense and buffer.should_switch(self.n_features):
             return self._made(seen, dense=buffer.storage == "sparse")
         return buffer.emptied()
 
-    def _made(self, seen: SeenFeatures, *, dense: bool) -> Buffer:
+    def _made(self, seen: FeatureIndex, *, dense: bool) -> Buffer:
         if dense:
             seen.insert(np.arange(self.n_features))
         return empty_buffer(self._capacity(dense=dense), self.n_targets, self.n_features, dense=dense)

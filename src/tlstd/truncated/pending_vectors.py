@@ -248,7 +248,7 @@ class DenseVectors:
         return self
 
 
-BufferedVectors: TypeAlias = SparseVectors | DenseVectors
+PendingVectors: TypeAlias = SparseVectors | DenseVectors
 
 
 class Gram:

@@ -14,7 +14,7 @@ from tlstd.data.batch import Batch, vector_arrays
 from tlstd.data.transitions import Transition
 from tlstd.data.vectors import Vector
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.estimators.base import Factory, guarded
+from tlstd.estimators.base import Factory, synchronized
 from tlstd.truncated.factor_stream import FactorStream
 from tlstd.truncated.truncated_system import Solution
 from tlstd.truncated.truncation import TruncatedEstimator
@@ -111,7 +111,7 @@ class TLSTD(TruncatedEstimator):
                 raise InvalidParameterError('reads is "projected" with trace="replacing": use accumulating traces')
             self._stream = FactorStream(self._system, self.rcond)
 
-    @guarded
+    @synchronized
     def factors(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """Feature ids (n,), U (n, r), σ (r,) and V (n, r): the leading ``rank`` singular triplets of A as of now.
 

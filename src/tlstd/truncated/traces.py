@@ -16,7 +16,7 @@ from tlstd.core.arrays import FloatArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.growing import enlarged
 from tlstd.data.batch import Batch
-from tlstd.truncated.pending_vectors import BufferedVectors
+from tlstd.truncated.pending_vectors import PendingVectors
 
 if TYPE_CHECKING:
     from tlstd.truncated.buffer import Buffer
@@ -48,7 +48,7 @@ class AccumulatingTrace:
         """Whether the buffer has to be compressed before it is full."""
         return False
 
-    def after(self, x: BufferedVectors, coefficients: FloatArray, n: int) -> FloatArray:
+    def after(self, x: PendingVectors, coefficients: FloatArray, n: int) -> FloatArray:
         """z (n, 1) after the last sample, given its coefficients (k, 1) on the buffer's x."""
         z = np.zeros((n, 1))
         x.add_to(z, np.arange(x.count), coefficients)
@@ -104,7 +104,7 @@ class ReplacingTrace(AccumulatingTrace):
             self._before = n_samples, self.trace.copy(), self.stamps.copy(), self.clock.copy()
         return super().arrays(size, n_samples)
 
-    def after(self, x: BufferedVectors, coefficients: FloatArray, n: int) -> FloatArray:
+    def after(self, x: PendingVectors, coefficients: FloatArray, n: int) -> FloatArray:
         """z (n, 1) as it is kept entry by entry, which is exact."""
         z, alive = np.zeros((n, 1)), self.stamps[:n] == self.clock[0]
         z[alive, 0] = self.clock[1] * self.trace[:n][alive]

@@ -21,11 +21,11 @@ from tlstd.core.file_format import Saved, State
 from tlstd.core.svd import EPS, inverse_factors, leading_svd
 from tlstd.core.threads import one_thread
 from tlstd.data.batch import Batch
-from tlstd.data.feature_index import Lookup, SeenFeatures
+from tlstd.data.feature_index import FeatureIndex, Lookup
 from tlstd.data.kernels import sparse as kernels
 from tlstd.data.transitions import Transition
 from tlstd.truncated.basis import Basis
-from tlstd.truncated.buffer import Buffer, EmptyBuffers
+from tlstd.truncated.buffer import Buffer, BufferFactory
 from tlstd.truncated.factors import Factors
 from tlstd.truncated.pending_vectors import SparseVectors
 from tlstd.truncated.subspace_lambda import ProjectedEquations, Projection
@@ -121,10 +121,10 @@ class TruncatedSystem:
         self.n_features, self.rank, self.lambda_ = n_features, rank, lambda_
         self.beta, self.n_targets = beta, n_targets
         self.trace = ReplacingTrace() if replacing else AccumulatingTrace()
-        self._empty = EmptyBuffers(n_features, n_targets, rank, buffer_size, may_be_dense=self.trace.may_be_dense)
+        self._empty = BufferFactory(n_features, n_targets, rank, buffer_size, may_be_dense=self.trace.may_be_dense)
         self.equations = None if equations_lambda is None else ProjectedEquations(equations_lambda, n_targets)
         # Algorithm 1: U ← [], V ← [], Σ ← 0, b ← 0, z ← 0, i ← 0
-        self.seen = SeenFeatures(n_features)
+        self.seen = FeatureIndex(n_features)
         self.factors = Factors(rank)
         self.b: FloatArray = np.zeros((0, n_targets))
         self.z: FloatArray = np.zeros(0)

@@ -9,7 +9,7 @@ from tlstd.core.arrays import FloatArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.svd import inverse_factors, svd
 from tlstd.errors import InvalidParameterError
-from tlstd.estimators.base import LinearEstimator, guarded
+from tlstd.estimators.base import LinearEstimator, synchronized
 from tlstd.truncated.truncated_system import TruncatedSystem
 
 SHORTEST_BUFFER = 8
@@ -71,25 +71,25 @@ class TruncatedEstimator(LinearEstimator):
         return self._system.n_samples
 
     @property
-    @guarded
+    @synchronized
     def n_seen(self) -> int:
         """Number of distinct features seen so far (each has a row in both factors)."""
         return len(self._system.seen)
 
     @property
-    @guarded
+    @synchronized
     def n_buffered(self) -> int:
         """Number of samples that wait in the buffer."""
         return self._system.buffer.count
 
     @property
-    @guarded
+    @synchronized
     def buffer_capacity(self) -> int:
         """Samples in a full buffer: ``buffer_size`` or the default for the features at hand; 0 before the first."""
         return self._system.buffer.capacity
 
     @property
-    @guarded
+    @synchronized
     def singular_values(self) -> FloatArray:
         """The leading singular values (at most ``rank``) of the current approximation of A, in falling order."""
         if self._is_empty:
@@ -97,7 +97,7 @@ class TruncatedEstimator(LinearEstimator):
         return self._system.core().sigma[: self.rank].copy()
 
     @property
-    @guarded
+    @synchronized
     def n_inverted(self) -> int:
         """Number of singular values above ``rcond`` times the largest: those that a solution uses.
 
@@ -110,7 +110,7 @@ class TruncatedEstimator(LinearEstimator):
         return int(np.count_nonzero(inverse_factors(sigma, rcond=self.rcond)))
 
     @property
-    @guarded
+    @synchronized
     def core_shape(self) -> tuple[int, int]:
         """Rows and columns of the core matrix, of which a read takes the SVD: stored factors and what waits."""
         if self._is_empty:
@@ -118,7 +118,7 @@ class TruncatedEstimator(LinearEstimator):
         core = self._system.core()
         return core.left.size, core.right.size
 
-    @guarded
+    @synchronized
     def orthogonality_error(self) -> float:
         """max(max|UᵀU - I|, max|VᵀV - I|) of the stored factors. O(seen·rank²)."""
         return self._system.factors.orthogonality_error()

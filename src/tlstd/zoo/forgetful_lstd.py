@@ -10,7 +10,7 @@ from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.growing import enlarged
 from tlstd.data.batch import Batch, CSRArrays
-from tlstd.estimators.base import Factory, guarded
+from tlstd.estimators.base import Factory, synchronized
 from tlstd.estimators.step_sizes import StepSize
 from tlstd.zoo.kernels.planning import forgetful
 from tlstd.zoo.planning import PlanningEstimator
@@ -86,7 +86,7 @@ class ForgetfulLSTD(PlanningEstimator):
         super().__init__(n_features, step_size=step_size, beta=beta, planning_steps=planning_steps, **options)
         self._e: FloatArray = np.zeros((0, 1))
 
-    @guarded
+    @synchronized
     def system(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """The ids of the features seen and A (n, n) and b (n, n_targets) over them, as copies."""
         n = len(self._seen)

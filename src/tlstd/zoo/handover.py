@@ -17,7 +17,7 @@ from tlstd.data.batch import Batch
 from tlstd.data.vectors import SparseVector, Vector
 from tlstd.errors import InvalidParameterError, TlstdError
 from tlstd.estimators.base import Factory, LinearEstimator
-from tlstd.estimators.calls import alone
+from tlstd.estimators.calls import exclusive
 from tlstd.estimators.composite import fresh_part, made_from
 from tlstd.estimators.stepping import SteppingEstimator
 
@@ -118,13 +118,13 @@ class Handover(LinearEstimator):
     # --- learning ---------------------------------------------------------------------------------------------------
 
     @property
-    @alone
+    @exclusive
     def active(self) -> LinearEstimator:
         """The estimator that learns and predicts now."""
         return self._active
 
     @property
-    @alone
+    @exclusive
     def handed_over(self) -> int | None:
         """Number of samples at which the second took over; None before."""
         return self._handed_over
@@ -132,11 +132,11 @@ class Handover(LinearEstimator):
     def _count(self) -> int:
         return (self._handed_over or 0) + self._active._count()
 
-    def _admit(self, batch: Batch) -> None:
+    def _check_batch(self, batch: Batch) -> None:
         if self._handed_over is None:
-            self._second._admit(batch)
+            self._second._check_batch(batch)
         if self._next_look() > self._count() + len(batch):  # otherwise part by part, as it is learned
-            self._active._admit(batch)
+            self._active._check_batch(batch)
 
     def _learn(self, batch: Batch) -> None:
         self._run(batch, None)
@@ -161,7 +161,7 @@ class Handover(LinearEstimator):
         """Let the active estimator learn, in its own loop."""
         bounds = self._active._bounded_trace(batch, None)
         self._active._unfinished = True  # somebody may hold on to it
-        self._active._absorb(batch, *bounds, values)
+        self._active._learn_checked(batch, *bounds, values)
         self._active._unfinished = False
 
     def _put_back(self) -> None:
@@ -183,7 +183,7 @@ class Handover(LinearEstimator):
         while start < len(batch):
             stop = min(len(batch), start + self._next_look() - self._count())
             part = batch.part(start, stop)
-            self._active._admit(part)
+            self._active._check_batch(part)
             self._pass_on(part, None if values is None else values[start:stop])
             start = stop
             if self._next_look() == self._count():

@@ -13,11 +13,11 @@ from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.growing import enlarged
 from tlstd.data.batch import Batch, CSRArrays, packed, vector_arrays
-from tlstd.data.feature_index import SeenFeatures
+from tlstd.data.feature_index import FeatureIndex
 from tlstd.data.kernels.sparse import add_weights
 from tlstd.data.vectors import Vector
 from tlstd.errors import CapacityError
-from tlstd.estimators.base import Factory, guarded
+from tlstd.estimators.base import Factory, synchronized
 from tlstd.estimators.step_sizes import Decay, StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 from tlstd.zoo.kernels import ilstd as kernels
@@ -104,7 +104,7 @@ class ILSTD(SteppingEstimator):
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=1)
         self.coordinates_per_step = parameters.integer("coordinates_per_step", coordinates_per_step, high=10_000)
         self.memory_limit = parameters.integer("memory_limit", memory_limit)
-        self._seen = SeenFeatures(self.n_features)
+        self._seen = FeatureIndex(self.n_features)
         self._A = PagedColumns(self.memory_limit)
         self._history = StepHistory()
         self._moved: IntArray = np.zeros(0, dtype=np.int64)  # the step at which each coordinate was moved last
@@ -123,12 +123,12 @@ class ILSTD(SteppingEstimator):
         return int(self._progress[0])
 
     @property
-    @guarded
+    @synchronized
     def n_seen(self) -> int:
         """Number of distinct features seen so far."""
         return len(self._seen)
 
-    @guarded
+    @synchronized
     def system(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """The ids of the features seen, the *summed* A (n, n) over them and μ = b - A w (n,), as copies."""
         n, gather = len(self._seen), self._gather()
@@ -140,7 +140,7 @@ class ILSTD(SteppingEstimator):
 
     def _begin(self, ids: IntArray, values: FloatArray) -> None:
         self._A.check(ids.size)
-        self._seen, self._progress = SeenFeatures(self.n_features, ids), np.array([0, ids.size])
+        self._seen, self._progress = FeatureIndex(self.n_features, ids), np.array([0, ids.size])
         self._grow()
         w = np.zeros(self._w.size)
         w[: ids.size] = values[:, 0]
@@ -204,7 +204,7 @@ class ILSTD(SteppingEstimator):
         try:
             self._A.reserve(len(self._seen), *in_rows, *self._discounting(batch), self._trace(), self._work(*in_rows))
         except CapacityError:
-            self._seen = SeenFeatures(self.n_features, self._seen.ids[:n_known])
+            self._seen = FeatureIndex(self.n_features, self._seen.ids[:n_known])
             raise
         return in_rows
 
@@ -224,7 +224,7 @@ class ILSTD(SteppingEstimator):
     def _mend(self) -> None:
         self._before = None  # what was learned up to now is in the arrays
         super()._mend()
-        self._seen = SeenFeatures(
+        self._seen = FeatureIndex(
             self.n_features, self._seen.ids[: self._progress[1]]
         )  # rows come in the order of the samples
         self._A.mend()

@@ -10,7 +10,7 @@ from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.threads import one_thread
 from tlstd.data.batch import Batch
-from tlstd.estimators.base import Factory, guarded
+from tlstd.estimators.base import Factory, synchronized
 from tlstd.krylov.operator import SampleOperator
 from tlstd.krylov.sample_keeper import SampleKeeper
 from tlstd.krylov.samples import SampleStore
@@ -93,13 +93,13 @@ class LARSTD(SampleKeeper):
         self._store.append(batch)
 
     @property
-    @guarded
+    @synchronized
     def paths(self) -> tuple[LarsPath, ...]:
         """For each target the path from w = 0 to the penalty; positions are those of :attr:`seen_ids`."""
         return self._paths()
 
     @property
-    @guarded
+    @synchronized
     def seen_ids(self) -> IntArray:
         """Ids of the features seen, by position; a copy."""
         return self._store.ids.copy()

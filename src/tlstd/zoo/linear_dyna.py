@@ -8,7 +8,7 @@ from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
 from tlstd.data.batch import Batch, CSRArrays
-from tlstd.estimators.base import Factory, guarded
+from tlstd.estimators.base import Factory, synchronized
 from tlstd.estimators.step_sizes import StepSize
 from tlstd.zoo.kernels.planning import dyna
 from tlstd.zoo.planning import PlanningEstimator
@@ -91,7 +91,7 @@ class LinearDyna(PlanningEstimator):
         )
         self.seed = parameters.integer("seed", seed, low=0)
 
-    @guarded
+    @synchronized
     def model(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Ids of the features seen, F (n, n), whose row i is the expected γx′ after feature i, and b; as copies."""
         n = len(self._seen)

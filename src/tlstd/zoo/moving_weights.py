@@ -7,7 +7,7 @@ import numpy as np
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.growing import enlarged
-from tlstd.data.feature_index import SeenFeatures
+from tlstd.data.feature_index import FeatureIndex
 from tlstd.data.kernels import sparse as kernels
 from tlstd.truncated.buffer import SparseBuffer
 from tlstd.truncated.truncated_system import TruncatedSystem
@@ -30,7 +30,7 @@ class MovingWeights:
 
     def begin(self, ids: IntArray, values: FloatArray) -> None:
         """Start at weights (n, m) of the features ``ids``, before the system has seen anything."""
-        self.system.seen = SeenFeatures(self.system.n_features, ids)
+        self.system.seen = FeatureIndex(self.system.n_features, ids)
         self.base = values.copy()
 
     def predict(self, ids: IntArray, values: FloatArray) -> FloatArray:

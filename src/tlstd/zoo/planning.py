@@ -11,9 +11,9 @@ from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.growing import enlarged
 from tlstd.data.batch import Batch, CSRArrays, packed
-from tlstd.data.feature_index import SeenFeatures
+from tlstd.data.feature_index import FeatureIndex
 from tlstd.errors import CapacityError
-from tlstd.estimators.base import guarded
+from tlstd.estimators.base import synchronized
 from tlstd.estimators.step_sizes import StepSize
 from tlstd.estimators.stepping import SteppingEstimator
 
@@ -47,7 +47,7 @@ class PlanningEstimator(SteppingEstimator):
         self.beta = parameters.real("beta", beta, low=1e-100, high=1e100)
         self.planning_steps = parameters.integer("planning_steps", planning_steps, high=MAX_PLANS)
         self.memory_limit = parameters.integer("memory_limit", memory_limit)
-        self._seen = SeenFeatures(self.n_features)
+        self._seen = FeatureIndex(self.n_features)
         self._progress: IntArray = np.zeros(2, dtype=np.int64)  # samples, and rows that they have reached
         setattr(self, self._MATRIX, np.zeros((0, 0)))
         self._b: FloatArray = np.zeros((0, self.n_targets))
@@ -57,7 +57,7 @@ class PlanningEstimator(SteppingEstimator):
         return int(self._progress[0])
 
     @property
-    @guarded
+    @synchronized
     def n_seen(self) -> int:
         """Number of distinct features seen so far."""
         return len(self._seen)
@@ -70,7 +70,7 @@ class PlanningEstimator(SteppingEstimator):
     def _run(self, x: CSRArrays, x_next: CSRArrays, batch: Batch, alphas: FloatArray, values: FloatArray) -> None:
         """Learn from a batch whose vectors are given in row coordinates, in one compiled call."""
 
-    def _admit(self, batch: Batch) -> None:
+    def _check_batch(self, batch: Batch) -> None:
         self._check_memory(self._seen.count_with(batch.ids()))
 
     def _check_memory(self, n: int) -> None:
@@ -123,7 +123,7 @@ class PlanningEstimator(SteppingEstimator):
         self.__dict__.update(
             {
                 self._MATRIX: np.zeros((0, 0)),
-                "_seen": SeenFeatures(self.n_features, ids),
+                "_seen": FeatureIndex(self.n_features, ids),
                 "_progress": np.array([0, ids.size]),
                 **fresh,
             }
@@ -136,7 +136,7 @@ class PlanningEstimator(SteppingEstimator):
     def _mend(self) -> None:
         self._before = None  # what was learned up to now is in the arrays
         super()._mend()
-        self._seen = SeenFeatures(
+        self._seen = FeatureIndex(
             self.n_features, self._seen.ids[: self._progress[1]]
         )  # rows come in the order of the samples
         self._grow()

@@ -15,8 +15,8 @@ from tlstd.core.file_format import Saved, State
 from tlstd.core.svd import solve_truncated
 from tlstd.core.threads import one_thread
 from tlstd.data.batch import Batch
-from tlstd.data.feature_index import SeenFeatures
-from tlstd.estimators.base import Factory, LinearEstimator, guarded
+from tlstd.data.feature_index import FeatureIndex
+from tlstd.estimators.base import Factory, LinearEstimator, synchronized
 from tlstd.zoo.sketch import Sketch
 
 _BLOCK = 256
@@ -91,19 +91,19 @@ class ProjectedLSTD(LinearEstimator):
         self.nonzeros = None if nonzeros is None else self._sketch.nonzeros
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
-        self._seen = SeenFeatures(self.n_features)
+        self._seen = FeatureIndex(self.n_features)
         self._n_seen = 0  # of which these are of samples that have been learned from
         self._A: FloatArray = np.zeros((self.dimension, self.dimension))
         self._b: FloatArray = np.zeros((self.dimension, self.n_targets))
         self._z: FloatArray = np.zeros(self.dimension)
 
     @property
-    @guarded
+    @synchronized
     def n_seen(self) -> int:
         """Number of distinct features seen so far."""
         return self._n_seen
 
-    @guarded
+    @synchronized
     def system(self) -> tuple[FloatArray, FloatArray]:
         """S A Sᵀ (r, r) and S b (r, n_targets) of the averaged (or exponentially weighted) system, as copies."""
         factor = 1.0 / max(1, self._count()) if self.beta is None else 1.0

@@ -81,8 +81,8 @@ class Replay(SampleKeeper):
         self._learner = copy.deepcopy(learner)
         self._store = SampleStore(self.n_features, lambda_=self.lambda_, n_targets=self.n_targets)
 
-    def _admit(self, batch: Batch) -> None:
-        self._learner._admit(batch)
+    def _check_batch(self, batch: Batch) -> None:
+        self._learner._check_batch(batch)
 
     def _learn(self, batch: Batch) -> None:
         self._store.append(batch)

@@ -15,9 +15,9 @@ from tlstd.core.growing import enlarged
 from tlstd.core.svd import solve_truncated
 from tlstd.core.threads import one_thread
 from tlstd.data.batch import Batch, entries
-from tlstd.data.feature_index import SeenFeatures
+from tlstd.data.feature_index import FeatureIndex
 from tlstd.errors import CapacityError
-from tlstd.estimators.base import Factory, LinearEstimator, guarded
+from tlstd.estimators.base import Factory, LinearEstimator, synchronized
 from tlstd.zoo.kernels.sketch import accumulate_left
 from tlstd.zoo.sketch import Sketch
 
@@ -89,7 +89,7 @@ class SketchedLSTD(LinearEstimator):
         self.nonzeros = None if nonzeros is None else self._sketch.nonzeros
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.memory_limit = parameters.integer("memory_limit", memory_limit)
-        self._seen = SeenFeatures(self.n_features)
+        self._seen = FeatureIndex(self.n_features)
         self._M: FloatArray = np.zeros((0, self.dimension))  # (SA)ᵀ, with room below
         self._b: FloatArray = np.zeros((self.dimension, self.n_targets))
         self._z: FloatArray = np.zeros(self.dimension)
@@ -99,18 +99,18 @@ class SketchedLSTD(LinearEstimator):
         return int(self._progress[0])
 
     @property
-    @guarded
+    @synchronized
     def n_seen(self) -> int:
         """Number of distinct features seen so far."""
         return len(self._seen)
 
-    @guarded
+    @synchronized
     def system(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Ids of the features seen, the averaged SA (r, n) over them and Sb (r, n_targets), as copies."""
         factor, n = 1.0 / max(1, self._count()), len(self._seen)
         return self._seen.ids.copy(), factor * self._M[:n].T, factor * self._b
 
-    def _admit(self, batch: Batch) -> None:
+    def _check_batch(self, batch: Batch) -> None:
         n = self._seen.count_with(batch.ids())
         if 8 * n * self.dimension > self.memory_limit:
             raise CapacityError(

@@ -12,12 +12,12 @@ from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.growing import enlarged
 from tlstd.data.batch import Batch, vector_arrays
-from tlstd.data.feature_index import RowArray, SeenFeatures
+from tlstd.data.feature_index import FeatureIndex, RowArray
 from tlstd.data.loop_vectors import end_of_part, rows_of, vectors_of
 from tlstd.data.transitions import Transition
 from tlstd.data.vectors import SparseVector, Vector
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.estimators.base import Factory, LinearEstimator, guarded
+from tlstd.estimators.base import Factory, LinearEstimator, synchronized
 from tlstd.zoo.kernels import swift_td as kernels
 
 
@@ -104,7 +104,7 @@ class SwiftTD(LinearEstimator):
                 f"initial_step_size is {initial_step_size} but rate_bound is {rate_bound}: step sizes stay below the "
                 "bound, so begin below it"
             )
-        self._seen = SeenFeatures(self.n_features)
+        self._seen = FeatureIndex(self.n_features)
         self._rows: FloatArray = np.array([[0.0, self.initial_step_size, 0.0]])
         self._slot_of: IntArray = np.full(1, -1)
         self._slots: FloatArray = np.zeros((kernels.LINES, 16))
@@ -116,13 +116,13 @@ class SwiftTD(LinearEstimator):
         return self._counts.item(1)
 
     @property
-    @guarded
+    @synchronized
     def n_seen(self) -> int:
         """Number of distinct features that were active at the start of a step (each has a weight and a step size)."""
         return len(self._seen)
 
     @property
-    @guarded
+    @synchronized
     def step_sizes(self) -> SparseVector:
         """The step sizes α_i of the features seen; all others have ``initial_step_size``.
 
@@ -146,7 +146,7 @@ class SwiftTD(LinearEstimator):
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
-    def _admit(self, batch: Batch) -> None:
+    def _check_batch(self, batch: Batch) -> None:
         ratios = np.flatnonzero(batch.rhos != 1.0)
         if ratios.size:
             raise InvalidInputError(

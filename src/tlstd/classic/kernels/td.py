@@ -84,7 +84,7 @@ def _slot(slots, key):
 
 @kernel
 def row_of(table, hashed, key):
-    """The row of one id, 0 if it has none; see :attr:`tlstd.data.feature_index.SeenFeatures.table`."""
+    """The row of one id, 0 if it has none; see :attr:`tlstd.data.feature_index.FeatureIndex.table`."""
     return table[_slot(table, key) + np.uint64(1)] if hashed else table[np.uint64(key)]
 
 
