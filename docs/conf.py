@@ -48,7 +48,10 @@ nitpick_ignore_regex = [
     # Words for a choice of types or strings, and for a pair.
     (r"py:class", r"Alignment|Features|Part|Tick|Value|Verdict"),
     # The inside of the library has docstrings, but no page.
-    (r"py:.*", r"(tlstd\.)?(kernels|linalg|container|domains\.cache)(\..*)?|tlstd_lab\.(tasks|store)(\..*)?|Store"),
+    (
+        r"py:.*",
+        r"(tlstd\.)?(core|data|classic|krylov|truncated|zoo|domains\.cache)(\..*)?|tlstd_lab\.(tasks|store)(\..*)?|Store",
+    ),
 ]
 
 html_theme = "furo"

@@ -107,8 +107,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lines.insert(at + 1, f"{indent[0]}{line}\n")
         (copy / registry).write_text("".join(lines), encoding="utf-8")
 
-    package, (file, line) = "src/tlstd/estimators", from_page("Add an estimator")
-    add({f"{package}/gtd.py": file}, f"{package}/__init__.pyi", "import ATD as ATD", line)
+    file, line = from_page("Add an estimator")
+    add({"src/tlstd/zoo/gtd.py": file}, "src/tlstd/estimators/__init__.pyi", "import ATD as ATD", line)
     package, (file, line) = "src/tlstd/features", from_page("Add a feature map")
     add({f"{package}/powers.py": file}, f"{package}/__init__.pyi", "import RBF as RBF", line)
     package, (file, line) = "src/tlstd/domains", from_page("Add a domain")
@@ -213,7 +213,7 @@ def test_they_may_not_import_their_siblings(tree: Path) -> None:
     result = run(tree, *lint, folder=tree)
     assert result.returncode == 0, result.stdout + result.stderr
     changed = {
-        "Estimators": ("estimators/gtd.py", "from tlstd.classic.td import TD"),
+        "Estimators": ("zoo/gtd.py", "from tlstd.zoo.replay import Replay"),
         "Feature maps": ("features/powers.py", "from tlstd.features.rbf import RBF"),
         "Domains": ("domains/two_rooms.py", "from tlstd.domains.pendulum import Pendulum"),
     }

@@ -45,7 +45,7 @@ for package in (tlstd, tlstd.estimators, tlstd.features):
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     shown, *others = result.stdout.splitlines()
-    helpers = {"lazy", "public", "container", "parameters", "kernels", "linalg", "validation", "state", "merging"}
+    helpers = {"lazy", "public", "core", "moved", "zoo", "state", "merging"}
     assert "evaluation" in shown.split(), result.stderr
     assert not helpers & set(shown.split())
     assert others == ["", ""]

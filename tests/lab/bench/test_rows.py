@@ -114,7 +114,7 @@ def test_warm_models_are_at_the_end_of_a_buffer() -> None:
 def test_the_limit_on_threads_is_lifted_and_put_back() -> None:
     limit = library_threads.one_thread
     users = [module for module in sys.modules.values() if getattr(module, "one_thread", None) is limit]
-    assert any(module.__name__.startswith("tlstd.linalg.") for module in users)
+    assert any(module.__name__.startswith("tlstd.core.") for module in users)
     with threads.no_limit():
         for module in users:
             assert isinstance(module.one_thread(), nullcontext)
