@@ -76,7 +76,7 @@ def test_sums_of_groups(n_shards: int) -> None:
     operator = ShardedOperator(InProcess([asked_shard(part) for part in parts]))
     h, w = np.zeros(N), np.zeros(N)
     h[operator.ids], w[operator.ids] = rng.standard_normal((2, operator.n))
-    sums = operator.pool.total("asked_sum", "start states", operator.n)[:, 0]
+    sums = operator.pool.total("asked_sum", "start states")[:, 0]
     count = int(sums[operator.n])
     mean = float(sums[: operator.n] @ w[operator.ids] + sums[-1]) / count
     H = np.column_stack([h, w])[operator.ids]
@@ -100,7 +100,7 @@ def test_as_with_all_samples_in_one_model(n_shards: int) -> None:
     (whole,) = influences(model, [Asked(x[None])])
     expected = interval_of(whole.plug_in())
     operator = ShardedOperator(InProcess([Shard.of([part], N, LAMBDA) for part in cut(WHOLE, n_shards)]))
-    _, weights = operator.solve(N)
+    weights = operator.solve(N)
     asked = AskedMean(None, x[operator.ids], 0.0, 1)
     guess = Guess(model.seen_ids, 0.5 * whole.adjoint, 0.0)
     found = sharded_interval(operator, weights, asked, guess, 0.95, lambda name, compute: compute()).interval
@@ -188,7 +188,7 @@ def test_as_if_solved_exactly(error: float, monkeypatch: pytest.MonkeyPatch) -> 
     """Value and width are those of the dense solution after a few rounds, whatever standard error was guessed."""
     steps = rarely_seen(np.random.default_rng(0))
     operator = ShardedOperator(InProcess([Shard.of([part], 300, LAMBDA) for part in cut(steps, 5)]))
-    _, weights = operator.solve(4)
+    weights = operator.solve(4)
     A, b = operator.matvec(np.eye(operator.n)), operator.b()[:, 0]
     x = np.asarray(steps.X[::10].mean(axis=0)).ravel()[operator.ids]
     h = np.linalg.solve(A.T, x)
@@ -210,7 +210,6 @@ def test_as_if_solved_exactly(error: float, monkeypatch: pytest.MonkeyPatch) -> 
     assert found.interval.standard_error == pytest.approx(exact.standard_error, rel=0.05)
     assert abs(x @ weights[:, 0] - h @ b) > exact.standard_error  # what there was to be corrected
     monkeypatch.setattr("tlstd.cluster.interval.DIMENSIONS", (1, 2))
-    operator.shift = None
     stopped = sharded_interval(operator, weights, asked, guess, 0.95, counted)
     assert not stopped.settled
     assert "after 3 rounds" in stopped.note

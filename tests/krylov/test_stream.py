@@ -12,7 +12,6 @@ from tlstd.core.arrays import FloatArray
 from tlstd.core.file_format import Saved
 from tlstd.data.batch import Batch
 from tlstd.errors import StateError
-from tlstd.krylov.arnoldi import Arnoldi
 from tlstd.krylov.operator import SampleOperator
 from tlstd.krylov.projected_stream import ProjectedStream, SmallSystem, projected_trace
 from tlstd.krylov.samples import Samples, SampleStore
@@ -32,7 +31,7 @@ def stream_of(n_features: int = 30, dimension: int = 5, beta: float | None = Non
 
 def batch_weights(stream: KrylovStream) -> FloatArray:
     operator = stream.operator(stream.store.samples)
-    arnoldi = Arnoldi(lambda V, columns: operator.matvec(V), operator.b())
+    arnoldi = operator.arnoldi()
     assert stream.dimension is not None
     arnoldi.extend(stream.dimension)
     return arnoldi.solutions(stream.dimension)

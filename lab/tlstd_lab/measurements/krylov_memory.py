@@ -19,7 +19,6 @@ from tlstd import KrylovLSTD, Transitions
 from tlstd.core.figures import new_figure, save
 from tlstd.core.svd import svd
 from tlstd.data.batch import Batch
-from tlstd.krylov.arnoldi import Arnoldi
 from tlstd.krylov.folding import Folding
 from tlstd.krylov.operator import SampleOperator
 from tlstd.krylov.samples import FoldedSamples, Samples, SampleStore
@@ -79,7 +78,7 @@ def error_by(made: Problem, steps: Transitions, dimension: int, max_samples: int
     store = SampleStore(steps.n_features, lambda_=LAMBDA, max_samples=max_samples, fold=fold)
     store.append(Batch.from_transitions(steps))
     system = operator(store.samples)
-    arnoldi = Arnoldi(lambda V, columns: system.matvec(V), system.b())
+    arnoldi = system.arnoldi()
     arnoldi.extend(dimension)
     w = np.zeros(steps.n_features)
     w[store.ids] = arnoldi.paths[0].solution(dimension)

@@ -151,7 +151,7 @@ def equality() -> None:
 
 
 def _predictions(operator: ShardedOperator, dimension: int, steps: Transitions) -> FloatArray:
-    ids, weights = operator.solve(dimension)
+    ids, weights = operator.ids, operator.solve(dimension)
     whole = np.zeros(steps.n_features)
     whole[ids] = weights[:, 0]
     found: FloatArray = steps.X @ whole
@@ -365,8 +365,8 @@ def _sharded(steps: Transitions, starts: Asked, lambda_: float, n_shards: int) -
         asked = AskedStates(X, starts.drawn[own] - a, np.zeros(own.size), False)
         shards.append(replace(shard, asked={"start states": asked}))
     operator = ShardedOperator(InProcess(shards))
-    _, weights = operator.solve(operator.n)
-    sums = operator.pool.total("asked_sum", "start states", operator.n)[: operator.n, 0]
+    weights = operator.solve(operator.n)
+    sums = operator.pool.total("asked_sum", "start states")[: operator.n, 0]
     mean = AskedMean("start states", sums / starts.drawn.size, 0.0, starts.drawn.size)
     nothing = Guess(np.zeros(0, dtype=np.int64), np.zeros(0), float("inf"))
     found = sharded_interval(operator, weights, mean, nothing, 0.95, lambda name, compute: compute())

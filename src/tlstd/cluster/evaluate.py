@@ -29,6 +29,7 @@ from tlstd.evaluation.policies import Target
 from tlstd.evaluation.task import SAMPLE, SAMPLED, EvaluationTask
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.features.base import FeatureMap
+from tlstd.krylov.arnoldi import Arnoldi
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd.logs.joining import concatenate
 from tlstd.logs.log import Log
@@ -209,8 +210,10 @@ def _solved(pool: ShardPool, fitted: Fitted, rounds: Checkpoint, say: Report, ov
             pace(done)
         return found
 
-    ids, weights = operator.solve(fitted.dimension, product)
-    model = FixedWeights.of(n, fitted.lambda_, ids, weights, sum(operator.counts))
+    paths = Arnoldi(lambda V, columns: product(V), operator.b())
+    paths.extend(fitted.dimension)
+    weights = paths.solutions(fitted.dimension)
+    model = FixedWeights.of(n, fitted.lambda_, operator.ids, weights, sum(operator.counts))
     values = ValueFunction(model, old.features, old.gamma, **options)
     asked = {name: _asked(operator, fitted, name) for name in fitted.starts}
     means = {name: float(each.x @ weights[:, 0]) + each.offset for name, each in asked.items()}
@@ -221,7 +224,7 @@ def _asked(operator: ShardedOperator, fitted: Fitted, name: str) -> AskedMean:
     """The mean over a set of start states: of the log, by all shards; or of states that were given."""
     n = operator.n
     if name in WHICH:
-        sums = operator.pool.total("asked_sum", name, n)[:, 0]
+        sums = operator.pool.total("asked_sum", name)[:, 0]
         count = max(1.0, float(sums[n]))
         return AskedMean(name, sums[:n] / count, float(sums[n + 1]) / count, int(sums[n]))
     X, offsets = fitted.encode(fitted.starts[name])

@@ -100,7 +100,7 @@ def sharded_interval(
     Parameters
     ----------
     operator : ShardedOperator
-        Without a ridge; it has one afterwards.
+        Without a ridge.
     weights : (n, 1)
     asked : AskedMean
     guess : Guess
@@ -109,7 +109,7 @@ def sharded_interval(
         Keeps rounds.
     """
     residual = operator.b() - remember("residual", lambda: operator.matvec(weights))
-    operator.with_ridge(RIDGE)
+    operator = operator.with_ridge(RIDGE)
     mean = float(asked.x @ weights[:, 0]) + asked.offset
     cuts = _cuts(operator)
     n_asked = 0 if asked.name is None else asked.n_states

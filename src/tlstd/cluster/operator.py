@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
-from tlstd.classic.ridge import even_scales, ridge_diagonal
+from tlstd.classic.ridge import even_scales
 from tlstd.cluster.shard import Trace
 from tlstd.cluster.shard_pool import ShardPool
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError
-from tlstd.krylov.arnoldi import Arnoldi
+from tlstd.krylov.operator import Operator
 
 
-class ShardedOperator:
+class ShardedOperator(Operator):
     """A and b of :class:`~tlstd.krylov.operator.SampleOperator`, averages over the samples of all shards.
 
-    The shards agree on a numbering: the features seen by any of them, by their ids. A product is one round: a vector
-    over these features goes to every worker, and their parts come back as a sum along the order of the shards.
+    Each shard knows its part of the three functions (:class:`~tlstd.cluster.shard.Shard`), and the pool adds the parts
+    up, in this process or on workers. The shards agree on a numbering: the features seen by any of them, by their ids.
+    A product is one round: a vector over these features goes to every worker, and their parts come back as a sum along
+    the order of the shards.
 
     Parameters
     ----------
@@ -35,8 +36,7 @@ class ShardedOperator:
     >>> operator = ShardedOperator(InProcess([Shard.of([part], 4, lambda_=0.5) for part in parts]))
     >>> model = KrylovLSTD(4, lambda_=0.5, dimension=3)
     >>> model.update_many(steps)
-    >>> ids, weights = operator.solve(3)
-    >>> bool(np.abs(weights[:, 0] - model.weights[ids]).max() < 1e-12)
+    >>> bool(np.abs(operator.solve(3)[:, 0] - model.weights[operator.ids]).max() < 1e-12)
     True
     """
 
@@ -49,7 +49,6 @@ class ShardedOperator:
         self.ids: IntArray = pool.union("seen_ids")
         before = np.cumsum(self.counts) - self.counts
         pool.change("placed", [(self.ids, sum(self.counts), int(first)) for first in before])
-        self.shift: FloatArray | None = None
 
     def _pass_traces_on(self) -> None:
         """Give every shard the trace that reaches into it; nothing where episodes end with their shard."""
@@ -65,29 +64,22 @@ class ShardedOperator:
         """Number of features seen."""
         return self.ids.size
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, n)."""
-        return self.n, self.n
-
-    def with_ridge(self, ridge: float) -> ShardedOperator:
-        """A + ηD, η in units of the mean ‖x‖², D the identity but 0 for features that are constant; changes itself."""
-        moments: list[tuple[float, IntArray, FloatArray]] = [
+    def moments(self) -> tuple[float, NDArray[np.bool_]]:
+        """The mean ‖x‖², and which features have one value, not 0, in the samples of all shards."""
+        parts: list[tuple[float, IntArray, FloatArray]] = [
             part for part, count in zip(self.pool.each("moments"), self.counts, strict=True) if count
         ]
-        ids, values = moments[0][1:]
-        for _, other, of in moments[1:]:
+        ids, values = parts[0][1:]
+        for _, other, of in parts[1:]:
             ids, i, j = np.intersect1d(ids, other, assume_unique=True, return_indices=True)
             same = values[i] == of[j]
             ids, values = ids[same], values[i][same]
-        square = float(sum(part[0] for part in moments))
-        self.shift = ridge_diagonal(ridge, square, np.isin(self.ids, ids))
-        return self
+        return float(sum(part[0] for part in parts)), np.isin(self.ids, ids)
 
     def scales(self) -> FloatArray:
         """s (n, 1) by which features that are seen rarely become as long as the others, see :func:`even_scales`."""
         shift = np.zeros(self.n) if self.shift is None else self.shift
-        return even_scales(self.pool.total("squares", self.n)[:, 0], shift)[:, None]
+        return even_scales(self.pool.total("squares")[:, 0], shift)[:, None]
 
     def matvec(self, V: FloatArray) -> FloatArray:
         """A V for the columns of V (n, k)."""
@@ -102,14 +94,4 @@ class ShardedOperator:
 
     def b(self) -> FloatArray:
         """The right-hand sides (n, n_targets)."""
-        return self.pool.total("b", self.n)
-
-    def solve(self, dimension: int, product: Any = None) -> tuple[IntArray, FloatArray]:
-        """Ids of the features seen and weights (n, n_targets) of least residual in a Krylov space.
-
-        ``product`` is used in place of :meth:`matvec`, if it is given.
-        """
-        multiply = self.matvec if product is None else product
-        arnoldi = Arnoldi(lambda V, columns: multiply(V), self.b())
-        arnoldi.extend(dimension)
-        return self.ids, arnoldi.solutions(dimension)
+        return self.pool.total("b")

@@ -73,6 +73,8 @@ class Shard:
     n_targets: int
     places: IntArray | None = None
     """Of these features in the numbering that all shards have agreed on (:meth:`placed`)."""
+    n: int = 0
+    """Features of all shards."""
     total: int = 0
     """Samples of all shards."""
     first: int = 0
@@ -158,16 +160,16 @@ class Shard:
     def placed(self, ids: IntArray, total: int, first: int) -> Shard:
         """The same in the numbering of all shards: ``ids`` in rising order; ``first`` samples are in shards before."""
         places = np.searchsorted(ids, self.ids)
-        return replace(self, places=places, total=total, first=first)
+        return replace(self, places=places, n=ids.size, total=total, first=first)
 
     # --- its part of sums over all shards -----------------------------------------------------------------------------
 
     def _operator(self) -> SampleOperator:
         return SampleOperator(self.samples, lambda_=self.lambda_, n_targets=self.n_targets)
 
-    def _in_place(self, part: FloatArray, n: int) -> FloatArray:
+    def _in_place(self, part: FloatArray) -> FloatArray:
         """What this shard adds to an average over all samples, (n, k)."""
-        whole = np.zeros((n, part.shape[1]))
+        whole = np.zeros((self.n, part.shape[1]))
         whole[self.places] = part * (len(self) / self.total)
         return whole
 
@@ -175,21 +177,21 @@ class Shard:
         """Its part of A V."""
         if not len(self):
             return np.zeros_like(V)
-        return self._in_place(self._operator().matvec(V[self.places]), V.shape[0])
+        return self._in_place(self._operator().matvec(V[self.places]))
 
     def rmatvec(self, H: FloatArray) -> FloatArray:
         """Its part of AᵀH."""
         if not len(self):
             return np.zeros_like(H)
-        return self._in_place(self._operator().rmatvec(H[self.places]), H.shape[0])
+        return self._in_place(self._operator().rmatvec(H[self.places]))
 
-    def b(self, n: int) -> FloatArray:
+    def b(self) -> FloatArray:
         """Its part of b, (n, n_targets)."""
-        return self._in_place(self._operator().b(), n) if len(self) else np.zeros((n, self.n_targets))
+        return self._in_place(self._operator().b()) if len(self) else np.zeros((self.n, self.n_targets))
 
-    def asked_sum(self, name: str, n: int) -> FloatArray:
+    def asked_sum(self, name: str) -> FloatArray:
         """(n + 2, 1): the sum of the features of states asked for, and below it their number and their offsets' sum."""
-        whole, asked = np.zeros((n + 2, 1)), self.asked[name]
+        whole, asked = np.zeros((self.n + 2, 1)), self.asked[name]
         sums = np.zeros((self.ids.size, 1))
         if asked.own:
             for c, chunk in enumerate(self.samples.chunks):
@@ -197,8 +199,8 @@ class Shard:
                 scatter(chunk, chunk.row[:count], np.ones((count, 1)), sums)
         sums[: asked.X.shape[1], 0] += np.asarray(asked.X.sum(axis=0)).ravel()
         whole[self.places] = sums
-        whole[n] = asked.X.shape[0] + (len(self) if asked.own else 0)
-        whole[n + 1] = asked.offsets.sum()
+        whole[self.n] = asked.X.shape[0] + (len(self) if asked.own else 0)
+        whole[self.n + 1] = asked.offsets.sum()
         return whole
 
     def stretches(self, longest: float) -> Stretches:
@@ -268,9 +270,9 @@ class Shard:
             own[start : start + count] = gather(chunk, count, columns)[chunk.row[:count], 0]
         return np.concatenate([np.arange(len(self)), asked.sample]), np.concatenate([own, values])
 
-    def squares(self, n: int) -> FloatArray:
+    def squares(self) -> FloatArray:
         """(n, 1): its part of Σ x_i² of each feature over the samples, in units of their number."""
-        return self._in_place(feature_squares(self.samples)[:, None] / max(1, len(self)), n)
+        return self._in_place(feature_squares(self.samples)[:, None] / max(1, len(self)))
 
     def moments(self) -> tuple[float, IntArray, FloatArray]:
         """Its part of the mean ‖x‖², and the features that have one value, not 0, in all its samples."""

@@ -16,7 +16,7 @@ from tlstd.evaluation.intervals import NOISE, NOT_COVERED, Interval
 from tlstd.krylov.adjoint import trace_values
 from tlstd.krylov.arnoldi import Arnoldi
 from tlstd.krylov.krylov_lstd import KrylovLSTD
-from tlstd.krylov.operator import SampleOperator, with_ridge
+from tlstd.krylov.operator import SampleOperator
 
 DIMENSION = 60
 """Of the Krylov space to which the system is reduced where there are more features."""
@@ -75,7 +75,7 @@ def bootstrap_interval(
     groups = make_folds(discounts, traces, FOLDS)
     G = groups.n_groups
     drawn = generator.multinomial(G, np.full(G, 1.0 / G), size=count).astype(np.float64)
-    values = _values(with_ridge(operator, RIDGE), groups, model, asked, np.vstack([np.ones(G), drawn]))
+    values = _values(operator.with_ridge(RIDGE), groups, model, asked, np.vstack([np.ones(G), drawn]))
     low, high = np.quantile(values[1:], [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     spread = deviation(values[1:], ddof=1)
     if G < 2:

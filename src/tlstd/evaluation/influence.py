@@ -22,7 +22,7 @@ from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidInputError
 from tlstd.krylov.adjoint import WHOLE, AdjointSystem, td_errors, trace_values
 from tlstd.krylov.krylov_lstd import KrylovLSTD
-from tlstd.krylov.operator import SampleOperator, with_ridge
+from tlstd.krylov.operator import SampleOperator
 
 RIDGE = 1e-9
 """Of the systems behind an interval, in units of the mean ‖x‖²: against singular matrices, not for prediction."""
@@ -205,7 +205,7 @@ def influences(model: KrylovLSTD, asked: Sequence[Asked], *, kind: str = "sandwi
     crossed = range(folds.n_folds) if kind == "debiased" and folds.n_folds > 1 else [WHOLE]
     X = np.column_stack([each.mean_without(fold) for fold in crossed for each in sets])
     systems = [fold for fold in crossed for _ in sets]
-    system = AdjointSystem(with_ridge(operator, RIDGE), folds, X, systems)
+    system = AdjointSystem(operator.with_ridge(RIDGE), folds, X, systems)
     before: list[Influence] = []
     calm = 0
     with np.errstate(over="ignore", invalid="ignore"):  # what diverges is said by its width

@@ -13,10 +13,9 @@ from tlstd.data.transitions import Transition
 from tlstd.data.vectors import SparseVector, Vector
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.base import Factory, synchronized
-from tlstd.krylov.arnoldi import Arnoldi
 from tlstd.krylov.choice import DimensionChoice, choose_dimensions
 from tlstd.krylov.folding import Folding
-from tlstd.krylov.operator import SampleOperator, with_ridge
+from tlstd.krylov.operator import SampleOperator
 from tlstd.krylov.sample_keeper import SampleKeeper
 from tlstd.krylov.samples import Samples, SampleStore
 from tlstd.krylov.stream import KrylovStream
@@ -139,7 +138,7 @@ class KrylovLSTD(SampleKeeper):
 
     def _operator(self, samples: Samples) -> SampleOperator:
         plain = SampleOperator(samples, lambda_=self.lambda_, beta=self.beta, n_targets=self.n_targets)
-        return with_ridge(plain, self.ridge)
+        return plain.with_ridge(self.ridge)
 
     @property
     @synchronized
@@ -171,9 +170,7 @@ class KrylovLSTD(SampleKeeper):
             return self._store.ids.copy(), weights
         operator = self._operator(self._store.samples)
         dimensions = self._dimensions(operator)
-        arnoldi = Arnoldi(lambda V, columns: operator.matvec(V), operator.b())
-        arnoldi.extend(max(dimensions))
-        return self._store.ids.copy(), arnoldi.solutions(dimensions)
+        return self._store.ids.copy(), operator.solve(dimensions)
 
     def _dimensions(self, operator: SampleOperator) -> list[int]:
         """The dimension for each target."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from tlstd.core.arrays import FloatArray
 from tlstd.core.threads import one_thread
 from tlstd.data.kernels.sparse import row_squares
 from tlstd.errors import InvalidInputError
+from tlstd.krylov.arnoldi import Arnoldi
 from tlstd.krylov.kernels import products as kernels
 from tlstd.krylov.samples import Chunk, Samples
 
@@ -228,7 +230,70 @@ def constant_features(samples: Samples) -> FloatArray:
     return np.where(counts == samples.n_kept, reference[:, 0], 0.0)
 
 
-class SampleOperator:
+class Operator(ABC):
+    """The LSTD system A w = b over the features seen, as three functions: A V, AᵀH and b.
+
+    Krylov LSTD, intervals and bounds ask for no more. Where the samples are and who computes is the business of the
+    subclasses: :class:`SampleOperator` has them in memory, :class:`tlstd.cluster.operator.ShardedOperator` in shards,
+    which this process or workers keep.
+    """
+
+    shift: FloatArray | None = None
+    """A diagonal (n,) that is added to A, for ridge regression."""
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of features seen."""
+
+    @abstractmethod
+    def matvec(self, V: FloatArray) -> FloatArray:
+        """A V for the columns of V (n, k)."""
+
+    @abstractmethod
+    def rmatvec(self, H: FloatArray) -> FloatArray:
+        """AᵀH for the columns of H (n, k)."""
+
+    @abstractmethod
+    def b(self) -> FloatArray:
+        """The right-hand sides (n, n_targets)."""
+
+    @abstractmethod
+    def moments(self) -> tuple[float, NDArray[np.bool_]]:
+        """The mean ‖x‖², and which features have one value, not 0, in all samples: what a ridge needs to know."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self.n, self.n
+
+    def shifted(self, shift: FloatArray) -> Self:
+        """The same with another diagonal ``shift``."""
+        other = copy(self)
+        other.shift = shift
+        return other
+
+    def with_ridge(self, ridge: float) -> Self:
+        """A + ηD: η = ``ridge`` times the mean ‖x‖², D the identity but 0 for constant features. In place of a
+        shift."""
+        return self if ridge == 0.0 else self.shifted(ridge_diagonal(ridge, *self.moments()))
+
+    def arnoldi(self) -> Arnoldi:
+        """The Krylov paths of A w = b, one for each right-hand side; they have no dimension yet."""
+        return Arnoldi(lambda V, columns: self.matvec(V), self.b())
+
+    def solve(self, dimension: int | Sequence[int]) -> FloatArray:
+        """The weights (n, n_targets) of least ‖b - A w‖ in Krylov spaces of a dimension, or of one for each target."""
+        paths = self.arnoldi()
+        paths.extend(dimension if isinstance(dimension, int) else max(dimension))
+        return paths.solutions(dimension)
+
+    def toarray(self) -> FloatArray:
+        """A as an (n, n) array; for small n."""
+        return self.matvec(np.eye(self.n))
+
+
+class SampleOperator(Operator):
     """A = Σ ω_t z_t d_tᵀ and b = Σ ω_t z_t r_{t+1} over the features seen, as products (see the kernels' header).
 
     The weights ω_t are 1/T, or β(1-β)^{T-1-t}. It is a snapshot: later samples do not change it. Sums are taken in a
@@ -278,12 +343,6 @@ class SampleOperator:
         self._ones = np.ones(min(samples.chunk_size, samples.n_kept))
         self.weights = SampleWeights(samples, beta, folds)
 
-    def shifted(self, shift: FloatArray) -> SampleOperator:
-        """The same with another diagonal ``shift``."""
-        other = copy(self)
-        other.shift = shift
-        return other
-
     def held_out(self, folds: HeldOut) -> SampleOperator:
         """The systems of several folds, with the same diagonal."""
         other = copy(self)
@@ -295,10 +354,9 @@ class SampleOperator:
         """Number of features seen."""
         return self.samples.n
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, n)."""
-        return self.n, self.n
+    def moments(self) -> tuple[float, NDArray[np.bool_]]:
+        """The mean ‖x‖², and which features have one value, not 0, in all samples."""
+        return mean_square(self.samples, self.weights), constant_features(self.samples) != 0.0
 
     # --- products ---------------------------------------------------------------------------------------------------
 
@@ -380,10 +438,6 @@ class SampleOperator:
             self._add_border(carry, out)
         return out
 
-    def toarray(self) -> FloatArray:
-        """A as an (n, n) array; for small n."""
-        return self.matvec(np.eye(self.n))
-
     def _threads(self) -> AbstractContextManager[Any]:
         """One BLAS thread, if BLAS is used at all."""
         return one_thread() if self.samples.is_dense or self.samples.old is not None else nullcontext()
@@ -428,11 +482,3 @@ class SampleOperator:
             out[:rows] += self.weights.old_scales(masks) * old.product(V[:rows], adjoint=adjoint)
         if self.shift is not None:
             out += self.shift[:, None] * V
-
-
-def with_ridge(operator: SampleOperator, ridge: float) -> SampleOperator:
-    """The operator A + ηD, η = ``ridge`` times the mean ‖x‖², D the identity but 0 for features that are constant."""
-    if ridge == 0.0:
-        return operator
-    is_constant = constant_features(operator.samples) != 0.0
-    return operator.shifted(ridge_diagonal(ridge, mean_square(operator.samples, operator.weights), is_constant))

@@ -12,7 +12,6 @@ from tlstd.core.threads import one_thread
 from tlstd.data.batch import Batch, packed
 from tlstd.data.transitions import Transition
 from tlstd.data.vectors import SparseVector
-from tlstd.krylov.arnoldi import Arnoldi
 from tlstd.krylov.choice import DimensionChoice, choose_dimensions
 from tlstd.krylov.operator import SampleOperator
 from tlstd.krylov.projected_stream import ProjectedStream, SmallSystem, projected_trace
@@ -152,7 +151,7 @@ class KrylovStream:
         total, weight, growth = float(samples.n_samples), 1.0, 1.0
         if beta is not None:
             total, weight, growth = 1.0, beta / (1.0 - beta), 1.0 / (1.0 - beta)
-        arnoldi = Arnoldi(lambda V, columns: operator.matvec(V), operator.b())
+        arnoldi = operator.arnoldi()
         arnoldi.extend(max(dimensions))
         made = []
         with one_thread():

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from tlstd import KrylovLSTD, Transitions
-from tlstd.krylov.arnoldi import Arnoldi
 from tlstd.streams.simulated import record
 from tlstd_lab.problems import Problem
 
@@ -51,7 +50,7 @@ def sample(made: Problem, n: int, seed: int) -> Transitions:
 def path_errors(model: KrylovLSTD, made: Problem) -> list[float]:
     """RMSE of the dimensions 1, 2, … of one path."""
     operator = model.operator()
-    arnoldi = Arnoldi(lambda V, columns: operator.matvec(V), operator.b())
+    arnoldi = operator.arnoldi()
     arnoldi.extend(LONGEST)
     (path,), ids = arnoldi.paths, model.seen_ids
     X = made.X if isinstance(made.X, np.ndarray) else sp.csc_array(made.X)

@@ -12,7 +12,7 @@ from tlstd.core.svd import svd
 from tlstd.core.threads import one_thread
 from tlstd.data.transitions import Transitions
 from tlstd.domains.garnet import garnet_off_policy
-from tlstd.krylov.arnoldi import Arnoldi, KrylovPath
+from tlstd.krylov.arnoldi import KrylovPath
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd_lab.problems import KnownProcess, Problem, problem, stream, visited
 
@@ -77,7 +77,7 @@ def learned(steps: Transitions, lambda_: float) -> KrylovLSTD:
 def path_of(model: KrylovLSTD, dimension: int) -> KrylovPath:
     """The Krylov path of this length over the features seen."""
     operator = model.operator()
-    arnoldi = Arnoldi(lambda V, columns: operator.matvec(V), operator.b())
+    arnoldi = operator.arnoldi()
     arnoldi.extend(dimension)
     return arnoldi.paths[0]
 
