@@ -1,4 +1,7 @@
-"""The command line. ``tlstd --install-completion`` makes the shell complete commands, options and names."""
+"""The command line: one file per command.
+
+``tlstd --install-completion`` makes the shell complete commands, options and names.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control: better policies from steps that were recorded, by policy iteration with least squares.
+"""Better policies from recorded steps, by policy iteration with least squares.
 
 Example
 -------

@@ -1,4 +1,4 @@
-"""Where experience comes from: finite processes known in closed form, and simulated domains.
+"""Problems with known values: finite processes in closed form, and simulated domains.
 
 An oracle is a function that returns a :class:`MarkovRewardProcess`; a new one is a new file and a line in
 :data:`ORACLES`. A simulated domain, with continuous states, is a subclass of :class:`Domain`; a new one is a new file

@@ -1,4 +1,4 @@
-"""Estimators: one algorithm per file, each of them a line in this package's ``__init__.pyi``."""
+"""What all estimators share: the base class, calls, step sizes, loading and merging; and the list of their names."""
 
 from tlstd.core.public import lazy
 

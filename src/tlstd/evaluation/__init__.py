@@ -1,4 +1,4 @@
-"""How good value estimates are: true values and returns to compare them with, and parameters chosen by held-out data.
+"""From a log to the value of a policy, with an interval and checks; true values, and parameters chosen by held-out data.
 
 Example
 -------
