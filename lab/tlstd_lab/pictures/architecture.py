@@ -82,20 +82,17 @@ def layers(project: Path = DOCS.parent / "pyproject.toml") -> list[list[str]]:
 
 def draw(rows: Sequence[Sequence[str]], path: Path) -> None:
     """Write the figure: each row of rooms imports only from rows below it."""
-    figure: Any = new_figure(7.5, 0.42 * len(rows) + 0.3)
+    figure: Any = new_figure(6.5, 0.34 * len(rows) + 0.2)
     axis = figure.subplots()
-    box = {"boxstyle": "round,pad=0.35", "facecolor": "#eef3f8", "edgecolor": "#33506b", "linewidth": 0.8}
+    box = {"boxstyle": "round,pad=0.3", "facecolor": "#ffffff", "edgecolor": "#33506b", "linewidth": 0.8}
     for y, names in enumerate(reversed(rows)):
-        for x, name in zip(np.arange(len(names)) - (len(names) - 1) / 2, names, strict=True):
+        axis.barh(y, 4.0, 0.86, -2.0, color="#e8eff6")
+        for x, name in zip(1.3 * (np.arange(len(names)) - (len(names) - 1) / 2), names, strict=True):
             axis.text(x, y, name, ha="center", va="center", fontsize=9, family="monospace", bbox=box)
-    axis.annotate(
-        "",
-        (-1.9, -0.3),
-        (-1.9, len(rows) - 0.7),
-        arrowprops={"arrowstyle": "-|>", "color": "#33506b", "linewidth": 1.2},
-    )
-    axis.text(-2.0, (len(rows) - 1) / 2, "may import", rotation=90, ha="right", va="center", fontsize=9)
-    axis.set(xlim=(-2.4, 2.2), ylim=(-0.6, len(rows) - 0.4))
+    down = {"arrowstyle": "-|>", "color": "#33506b", "linewidth": 1.2}
+    axis.annotate("", (-2.15, -0.3), (-2.15, len(rows) - 0.7), arrowprops=down)
+    axis.text(-2.22, (len(rows) - 1) / 2, "may import", rotation=90, ha="right", va="center", fontsize=9)
+    axis.set(xlim=(-2.5, 2.05), ylim=(-0.6, len(rows) - 0.4))
     axis.set_axis_off()
     save(figure, path)
 

@@ -1,4 +1,4 @@
-"""From a log to the value of a policy, with an interval and checks; true values, and parameters chosen by held-out data.
+"""From a log to the value of a policy, with an interval and checks; true values; choices by held-out data.
 
 Example
 -------
