@@ -18,11 +18,15 @@ _SIGNS = (
     (b"\x89TLSTD\r\n", b""),
     (b"<!doctype html>", b'<meta name="generator" content="tlstd">'),
     (b"<!doctype html>", b'<span class="brand">tlstd'),  # pages of 0.2
+    (b"\x89PNG", b"Software\0tlstd"),
+    (b"episode,obs_0,obs_1,action,reward,next_obs_0,next_obs_1,terminated,truncated\r\n", b""),  # the demo's log
+    (b"{", b'"command": "uv run tlstd bench'),
+    (b"PAR1", b"run.key"),  # packed runs
 )
-"""How files of tlstd begin, and what is in their beginning."""
+"""How files of tlstd begin, and what is near their beginning or end."""
 
-_BEGINNING = 1 << 17
-"""Bytes in which a sign is looked for; a page's style comes before its brand."""
+_NEAR = 1 << 17
+"""Bytes; a page's style comes before its brand."""
 
 
 def check_outputs(option: str, paths: Iterable[Path], *, inputs: Iterable[str | Path] = (), force: bool) -> list[Path]:
@@ -84,5 +88,7 @@ def _identity(path: str | Path) -> tuple[int, int] | None:
 
 def _is_ours(path: Path) -> bool:
     with open(path, "rb") as file:
-        beginning = file.read(_BEGINNING)
-    return not beginning or any(beginning.startswith(first) and sign in beginning for first, sign in _SIGNS)
+        beginning = file.read(_NEAR)
+        file.seek(max(file.tell(), os.path.getsize(path) - _NEAR))
+        near = beginning + file.read()
+    return not near or any(near.startswith(first) and sign in near for first, sign in _SIGNS)
