@@ -448,7 +448,7 @@ def test_without_a_standard_output_there_is_no_success(folder: Path) -> None:
     assert done.stderr.startswith("standard output is closed")
 
 
-# --- modules of policies ------------------------------------------------------------------------------------------------
+# --- modules of policies ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -492,7 +492,7 @@ def test_interrupted_while_it_imports() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
 
 
-# --- options that are given twice -----------------------------------------------------------------------------------------
+# --- options that are given twice -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

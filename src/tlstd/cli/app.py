@@ -47,8 +47,9 @@ class _Once(TyperCommand):
         """Parse the words behind the command's name."""
         given = [] if ctx.resilient_parsing else self.make_parser(ctx).parse_args(args=list(args))[2]
         for option in given:
-            one_value = isinstance(option, TyperOption) and not option.multiple and not option.is_flag
-            if one_value and given.count(option) > 1:
+            if not isinstance(option, TyperOption) or option.multiple or option.is_flag:
+                continue
+            if given.count(option) > 1:
                 raise typer.BadParameter(f"it is given {given.count(option)} times: give it once", ctx, option)
         return super().parse_args(ctx, args)
 
