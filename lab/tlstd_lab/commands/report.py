@@ -55,7 +55,7 @@ def command(
         try:  # before minutes of work, not after
             there = out.exists() or out.is_symlink()
             out.parent.mkdir(parents=True, exist_ok=True)
-            if there:
+            if out.is_file():  # a device has nothing to lose
                 check_outputs("--out", [out], inputs=paths, force=force)
             with out.open("ab"):
                 pass
