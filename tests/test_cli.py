@@ -71,7 +71,7 @@ def test_files_of_others_are_replaced_on_request_only(tmp_path: Path, monkeypatc
         (tmp_path / name).write_text("mine")
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 1
-        assert f"{tmp_path / name} is there, and tlstd did not write it" in result.output
+        assert f"{tmp_path / name} is there, and is no " in result.output
         assert (tmp_path / name).read_text() == "mine"
         (tmp_path / name).unlink()
     (tmp_path / "drives.csv").write_text("mine")

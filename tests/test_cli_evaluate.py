@@ -386,7 +386,9 @@ def test_files_of_others_are_replaced_on_request_only(folder: Path) -> None:
     for name in ("my_policy.py", "notes.html"):
         result = run(*asked, "--out", "new", "--out", name)
         assert result.exit_code == 1
-        assert f"{name} is there, and tlstd did not write it: choose another name, or add --force" in result.output
+        assert (
+            f"{name} is there, and is no model or page of tlstd: choose another name, or add --force" in result.output
+        )
     assert (folder / "my_policy.py").read_bytes() == before
     assert not (folder / "new").exists()
     assert run(*asked, "--out", "notes.html", "--out", "my_policy.py", "--force").exit_code == 0

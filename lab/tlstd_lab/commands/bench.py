@@ -51,7 +51,8 @@ def command(
     try:  # before minutes of work, not after
         names = report.check_names(rows or [])
         out.mkdir(parents=True, exist_ok=True)
-        check_outputs("--out", [out / "bench.json", *(out / name for name in figures.NAMES)], force=force)
+        files = [out / "bench.json", *(out / name for name in figures.NAMES)]
+        check_outputs("--out", files, ("bench", "figure"), force=force)
         (out / "bench.json").touch()
     except TlstdError as error:
         typer.echo(str(error), err=True)

@@ -56,7 +56,7 @@ def command(
             there = out.exists() or out.is_symlink()
             out.parent.mkdir(parents=True, exist_ok=True)
             if out.is_file():  # a device has nothing to lose
-                check_outputs("--out", [out], inputs=paths, force=force)
+                check_outputs("--out", [out], ("page",), inputs=paths, force=force)
             with out.open("ab"):
                 pass
             if not there:
@@ -64,7 +64,7 @@ def command(
         except OSError as error:
             raise TlstdError(f"cannot write {out} ({error.strerror}): choose another file with --out") from error
         if pack is not None:
-            check_outputs("--pack", [pack], inputs=paths, force=force)
+            check_outputs("--pack", [pack], ("runs",), inputs=paths, force=force)
         if explore:
             runs = Store(store, [path for path in paths if path.is_file()])
             with show_progress() as progress:

@@ -82,7 +82,7 @@ def command(
         return
     try:
         if pack is not None:
-            check_outputs("--pack", [pack], inputs=bundle or [], force=force)
+            check_outputs("--pack", [pack], ("runs",), inputs=bundle or [], force=force)
         names = questions.names(figures or [])
         size = check_scale(scale)
         try:  # before hours of work, not after

@@ -32,7 +32,7 @@ def command(
     path, log = out / "mountain_car.png", out / "drives.csv"
     try:  # before a minute's work, not after
         out.mkdir(parents=True, exist_ok=True)
-        check_outputs("--out", [path, log], force=force)
+        check_outputs("--out", [path, log], ("figure", "demo"), force=force)
         path.touch()
     except TlstdError as error:
         fail(error)

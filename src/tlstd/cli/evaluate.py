@@ -149,7 +149,9 @@ def command(
     from tlstd.parameters import choice
 
     try:
-        paths = check_outputs("--out", out or [], inputs=_local_files(logs) if out else (), force=force)
+        paths = check_outputs(
+            "--out", out or [], ("model", "page"), inputs=_local_files(logs) if out else (), force=force
+        )
         choice("--on-error", on_error, ("stop", "skip"))
         if not workers and cluster is None:
             _refuse_without_workers(

@@ -14,26 +14,30 @@ Force = Annotated[
     bool, typer.Option("--force", help="Replace a file that tlstd did not write; never one that is being read.")
 ]
 
-_SIGNS = (
-    (b"\x89TLSTD\r\n", b""),
-    (b"<!doctype html>", b'<meta name="generator" content="tlstd">'),
-    (b"<!doctype html>", b'<span class="brand">tlstd'),  # pages of 0.2
-    (b"\x89PNG", b"Software\0tlstd"),
-    (b"episode,obs_0,obs_1,action,reward,next_obs_0,next_obs_1,terminated,truncated\r\n", b""),  # the demo's log
-    (b"{", b'"command": "uv run tlstd bench'),
-    (b"PAR1", b"run.key"),  # packed runs
-)
-"""How files of tlstd begin, and what is near their beginning or end."""
+_SIGNS = {
+    "model": [(b"\x89TLSTD\r\n", b"")],
+    "page": [
+        (b"<!doctype html>", b'<meta name="generator" content="tlstd">'),
+        (b"<!doctype html>", b'<span class="brand">tlstd'),  # of 0.2
+    ],
+    "figure": [(b"\x89PNG", b"Software\0tlstd")],
+    "demo": [(b"episode,obs_0,obs_1,action,reward,next_obs_0,next_obs_1,terminated,truncated\r\n", b"")],
+    "bench": [(b"{", b'"command": "uv run tlstd bench')],
+    "runs": [(b"PAR1", b"run.key")],
+}
+"""By kind: how files of tlstd begin, and what is near their beginning or end."""
 
 _NEAR = 1 << 17
 """Bytes; a page's style comes before its brand."""
 
 
-def check_outputs(option: str, paths: Iterable[Path], *, inputs: Iterable[str | Path] = (), force: bool) -> list[Path]:
+def check_outputs(
+    option: str, paths: Iterable[Path], kinds: tuple[str, ...], *, inputs: Iterable[str | Path] = (), force: bool
+) -> list[Path]:
     """The places of files to be written, wherever the working folder is by then; asked before the work.
 
     Raises for a place that cannot be written, a file that is read (by whatever name), a file named twice, and, without
-    ``force``, an existing file that tlstd did not write. Empty files may be replaced.
+    ``force``, an existing file that is not of one of these kinds. Empty files may be replaced.
     """
     from tlstd.container import check_writable
     from tlstd.errors import InvalidParameterError
@@ -48,10 +52,10 @@ def check_outputs(option: str, paths: Iterable[Path], *, inputs: Iterable[str | 
         other = named.setdefault(os.path.realpath(path), path)
         if other is not path:
             raise InvalidParameterError(f"{option} {other} and {option} {path} are one file: choose another name")
-        if found is not None and not force and not _is_ours(path):
+        if found is not None and not force and not _is_ours(path, kinds):
             raise InvalidParameterError(
-                f"{option} {path} is there, and tlstd did not write it: choose another name, or add --force to replace "
-                "it"
+                f"{option} {path} is there, and is no {' or '.join(kinds)} of tlstd: choose another name, or add "
+                "--force to replace it"
             )
     return [path.absolute() for path in named.values()]
 
@@ -86,9 +90,10 @@ def _identity(path: str | Path) -> tuple[int, int] | None:
     return None
 
 
-def _is_ours(path: Path) -> bool:
+def _is_ours(path: Path, kinds: tuple[str, ...]) -> bool:
     with open(path, "rb") as file:
         beginning = file.read(_NEAR)
         file.seek(max(file.tell(), os.path.getsize(path) - _NEAR))
         near = beginning + file.read()
-    return not near or any(near.startswith(first) and sign in near for first, sign in _SIGNS)
+    signs = [sign for kind in kinds for sign in _SIGNS[kind]]
+    return not near or any(near.startswith(first) and sign in near for first, sign in signs)
