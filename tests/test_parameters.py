@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -120,3 +122,32 @@ def test_choices() -> None:
     for value in ("c", "", None, ["a"], np.array(["a", "b"])):
         with pytest.raises(InvalidParameterError, match=r"^kind is .*: it must be one of 'a', 'b', or c$"):
             parameters.choice("kind", value, ("a", "b"), why=", or c")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits on memory are Linux's")
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        ("TLSTD(10**9, rank=10**8, lambda_=0.9)", "rank is 100000000: the factors"),
+        ("ATD(10**9, rank=10**8, lambda_=0.9, step_size=0.1, eta=0.1)", "rank is 100000000: the factors"),
+        ("ProjectedLSTD(10**9, dimension=10**8, lambda_=0.9)", "dimension is 100000000: its system"),
+        ("SketchedLSTD(10**9, dimension=10**7, n_targets=10**3, lambda_=0.9)", "dimension is 10000000 with n_targets"),
+        ("TD(10**9, step_size=0.1, lambda_=0.9, n_targets=10**8)", "n_targets is 100000000: what"),
+        ("TrueOnlineTD(10**9, step_size=0.1, lambda_=0.9, n_targets=10**8)", "n_targets is 100000000: what"),
+        ("TDC(10**9, step_size=0.1, lambda_=0.9, n_targets=10**8)", "n_targets is 100000000: what"),
+    ],
+)
+def test_parameters_that_no_memory_holds(made: str, words: str) -> None:
+    """They are refused, with sizes and remedy, before memory is taken: by a process of its own that says its peak."""
+    code = (
+        "import resource\nimport tlstd\nfrom tlstd import *\nTLSTD(9, rank=2, lambda_=0.9)\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10\n"
+        f"tlstd.{made.replace('10**9', '9').replace('10**8', '2').replace('10**7', '2').replace('10**3', '2')}\n"
+        f"before = peak()\ntry:\n    tlstd.{made}\nexcept CapacityError as error:\n    print(error)\n"
+        "print(peak() - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    said, grown = done.stdout.splitlines() if done.returncode == 0 else (done.stderr, "0")
+    assert said.startswith(words)
+    assert "over the limit of 8.6 GB: use " in said
+    assert int(grown) < 50

@@ -8,13 +8,27 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tlstd.errors import InvalidParameterError
+from tlstd.errors import CapacityError, InvalidParameterError
 
 Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator
 """What determines a stream. A generator is drawn from, so that each call makes another stream."""
 
 MAX_INTEGER = 2**63 - 1
 """Largest integer that arrays and saved models hold."""
+
+MOST_BYTES = 8 << 30
+"""Memory in bytes that parameters alone may ask for; as much as ``memory_limit`` of the estimators that have one."""
+
+
+def check_memory(given: str, n_bytes: int, what: str, *, remedy: str) -> None:
+    """Raise :class:`CapacityError` before parameters alone make an estimator allocate more than ``MOST_BYTES``.
+
+    >>> check_memory("rank is 10", 1600, "its factors", remedy="use a smaller rank")
+    """
+    if n_bytes > MOST_BYTES:
+        raise CapacityError(
+            f"{given}: {what} would take {n_bytes / 1e9:,.0f} GB, over the limit of {MOST_BYTES / 1e9:.1f} GB: {remedy}"
+        )
 
 
 def integer(name: str, value: object, *, low: int = 1, high: int | None = MAX_INTEGER, why: str = "") -> int:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tlstd.cli.outputs import Force
+
 SHORT_HELP = "Reproduce the paper's figures and decide its claims."
 EXAMPLES = (
     "tlstd reproduce --list",
@@ -59,13 +61,14 @@ def command(
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler to send the runs to.")] = None,
     claims: Annotated[bool, typer.Option("--claims", help="Print the table of claims.")] = False,
     pack: Annotated[Path | None, typer.Option(metavar="FILE", help="File to pack all runs into.")] = None,
+    force: Force = False,
     list_: Annotated[bool, typer.Option("--list", help="Name the panels and stop.")] = False,
 ) -> None:
     """Reproduce the paper's figures and decide its claims; stopped and started again it goes on where it was."""
 
     from rich.console import Console
 
-    from tlstd.container import check_writable
+    from tlstd.cli.outputs import check_outputs
     from tlstd.errors import TlstdError
     from tlstd_lab import questions
     from tlstd_lab import reproduce as experiment
@@ -79,7 +82,7 @@ def command(
         return
     try:
         if pack is not None:
-            check_writable(pack)
+            check_outputs("--pack", [pack], ("runs",), inputs=bundle or [], force=force)
         names = questions.names(figures or [])
         size = check_scale(scale)
         try:  # before hours of work, not after

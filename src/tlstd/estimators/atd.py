@@ -30,7 +30,7 @@ class ATD(TruncatedEstimator, SteppingEstimator):
     ----------
     n_features : int
     rank : int
-        Rank of A's approximation, from 0 to ``n_features``.
+        Rank of A's approximation, from 0 to ``n_features``; at most 23,170, as in ``TLSTD``.
     step_size : float, :class:`~tlstd.Decay` or callable t -> α_t
         α of the least-squares part.
     lambda_ : float in [0, 1]

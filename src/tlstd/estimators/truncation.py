@@ -39,6 +39,9 @@ class TruncatedEstimator(LinearEstimator):
         self.rank = parameters.integer(
             "rank", rank, low=smallest_rank, high=self.n_features, why=" (the number of features)"
         )
+        parameters.check_memory(
+            f"rank is {self.rank}", 16 * self.rank**2, "the factors of so many columns", remedy="use a smaller rank"
+        )
         if buffer_size is not None:
             why = " (a read takes its third power)"
             buffer_size = parameters.integer("buffer_size", buffer_size, high=MAX_BUFFER, why=why)
