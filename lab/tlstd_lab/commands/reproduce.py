@@ -41,7 +41,7 @@ def command(
         typer.Option(
             metavar="SCALE",
             autocompletion=_scales,
-            help="smoke (2 minutes), quick (40 minutes on 2 cores) or paper (hours, as published).",
+            help="smoke (2 minutes, no verdicts), quick (40 minutes on 2 cores) or paper (hours, as published).",
         ),
     ] = "quick",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for figures and claims.")] = Path(
@@ -61,8 +61,11 @@ def command(
     pack: Annotated[Path | None, typer.Option(metavar="FILE", help="File to pack all runs into.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="Name the panels and stop.")] = False,
 ) -> None:
-    """Reproduce the paper's figures and decide its claims; stopped and started again it goes on where it was."""
+    """Reproduce the paper's figures and decide its claims.
 
+    The results are committed with the code (results/*.parquet): `tlstd report` shows them without computing. A claim
+    needs three runs for a verdict; the scale smoke has fewer. A command that was stopped continues where it was.
+    """
     from rich.console import Console
 
     from tlstd.container import check_writable
