@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
 import typer
 
@@ -140,15 +140,15 @@ def command(
     out: Out = None,
 ) -> None:
     """Evaluate a policy from a log of steps: the value of its start states, by several estimators side by side."""
+    from tlstd import parameters
     from tlstd.cli.asking import fail, kept_rounds, progress
     from tlstd.container import check_writable
     from tlstd.errors import TlstdError
-    from tlstd.parameters import choice
 
     try:
         for path in out or []:
             check_writable(path)  # before minutes of work, not after
-        choice("--on-error", on_error, ("stop", "skip"))
+        parameters.choice("--on-error", on_error, get_args(parameters.OnError))
         if not workers and cluster is None:
             _refuse_without_workers(
                 {"--on-error skip": on_error == "skip", "--checkpoint": checkpoint, "--spill": spill}
@@ -200,7 +200,8 @@ class _Source(NamedTuple):
 
     logs: list[str]
     columns: dict[str, Any] | None
-    preset: str | None
+    preset: Any
+    """As it was typed; checked where the log is read."""
     options: dict[str, Any]
     storage: dict[str, str] | None
 
