@@ -3,13 +3,20 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 
-from tlstd import parameters
+import tlstd
+from tlstd import Log, parameters
+from tlstd.control import policy_iteration, sigma_point_policy_iteration
+from tlstd.domains import garnet, garnet_off_policy
 from tlstd.errors import InvalidParameterError
+from tlstd.estimators.registry import ESTIMATORS
+from tlstd.evaluation import Evaluation, ValueFunction, evaluate, influences
+from tlstd.logs import read_chunks
 
 
 def test_integers() -> None:
@@ -151,3 +158,54 @@ def test_parameters_that_no_memory_holds(made: str, words: str) -> None:
     assert said.startswith(words)
     assert "over the limit of 8.6 GB: use " in said
     assert int(grown) < 50
+
+
+def options(function: Callable[..., Any]) -> dict[str, tuple[str, ...]]:
+    """The words that each parameter takes, by its annotation; of one that takes any text, none."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, hint in get_type_hints(function).items():
+        kinds = [hint, *get_args(hint)]
+        words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+        if name != "return" and (words or str in kinds):
+            found[name] = () if str in kinds else tuple(words)
+    return found
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_words_that_estimators_take_are_in_their_types(name: str) -> None:
+    """And no others are taken: the error names the words of the annotation."""
+    model = ESTIMATORS[name](8)
+    for parameter, words in options(type(model).__init__).items():
+        assert words, f"{parameter} takes any text by its type"
+        with pytest.raises(InvalidParameterError, match=f"{parameter} is 'no word': .* {', '.join(map(repr, words))}"):
+            type(model)(**(model.get_params() | {parameter: "no word"}))
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (evaluate, ["features", "start", "probabilities"]),
+        (Evaluation.interval, ["kind"]),
+        (ValueFunction.__init__, ["kind"]),
+        (influences, ["kind"]),
+        (Log.from_arrays, ["ends", "on_nan"]),
+        (Log.from_frame, ["ends", "on_nan", "preset"]),
+        (read_chunks, ["ends", "preset"]),
+        (policy_iteration, ["judge"]),
+        (sigma_point_policy_iteration, ["about"]),
+        (tlstd.RBF.__init__, ["convention"]),
+        (tlstd.random_walk, ["features"]),
+        (garnet, ["policy", "features"]),
+        (garnet_off_policy, ["target", "behaviour", "features"]),
+    ],
+)
+def test_words_that_functions_take_are_in_their_types(function: Callable[..., Any], names: list[str]) -> None:
+    hints = get_type_hints(function)
+    for name in names:
+        assert any(get_origin(kind) is Literal for kind in [hints[name], *get_args(hints[name])]), name
+
+
+@pytest.mark.parametrize("preset", get_args(get_args(get_type_hints(Log.from_frame)["preset"])[0]))
+def test_every_preset_of_the_type_is_known(preset: Any) -> None:
+    with pytest.raises(tlstd.InvalidInputError, match="observation"):
+        Log.from_frame({"nothing": [1.0]}, preset=preset)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,14 @@ from tlstd.errors import CapacityError, InvalidParameterError
 
 Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator
 """What determines a stream. A generator is drawn from, so that each call makes another stream."""
+
+Trace: TypeAlias = Literal["accumulating", "replacing"]
+"""How an eligibility trace grows where a feature is active again."""
+
+OnError: TypeAlias = Literal["stop", "skip"]
+"""What to do with a file that cannot be used."""
+
+Word = TypeVar("Word", bound=str)
 
 MAX_INTEGER = 2**63 - 1
 """Largest integer that arrays and saved models hold."""
@@ -92,11 +100,12 @@ def positive(name: str, value: object, *, high: float = inf, why: str = "") -> f
     return real(name, value, low=0.0, high=high, open_low=True, open_high=True, why=why)
 
 
-def choice(name: str, value: object, options: tuple[str, ...], *, why: str = "") -> str:
-    """Return ``value`` if it is one of ``options``."""
-    if not isinstance(value, str) or value not in options:
-        raise InvalidParameterError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, options))}{why}")
-    return value
+def choice(name: str, value: object, options: tuple[Word, ...], *, why: str = "") -> Word:
+    """Return the one of ``options`` that ``value`` is; ``get_args`` of the parameter's ``Literal`` are its options."""
+    for option in options if isinstance(value, str) else ():
+        if value == option:
+            return option
+    raise InvalidParameterError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, options))}{why}")
 
 
 def seed_sequence(seed: Seed) -> np.random.SeedSequence:

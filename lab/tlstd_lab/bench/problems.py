@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.base import LinearEstimator
-from tlstd.estimators.tlstd import TLSTD
+from tlstd.estimators.tlstd import TLSTD, Reads
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record
@@ -97,7 +97,7 @@ class Warm(NamedTuple):
     """Samples in its buffer when that is full."""
 
 
-def warmed(problem: Problem, *, buffer_size: int | None = None, reads: str = "exact") -> Warm:
+def warmed(problem: Problem, *, buffer_size: int | None = None, reads: Reads = "exact") -> Warm:
     """TLSTD after ``problem.warm`` samples and what is missing to the end of a buffer."""
     model = TLSTD(problem.n_features, problem.rank, lambda_=problem.lambda_, buffer_size=buffer_size, reads=reads)
     model.update_many(problem.stream[:1])

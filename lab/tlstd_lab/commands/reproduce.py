@@ -43,7 +43,7 @@ def command(
         typer.Option(
             metavar="SCALE",
             autocompletion=_scales,
-            help="smoke (2 minutes), quick (40 minutes on 2 cores) or paper (hours, as published).",
+            help="smoke (2 minutes, no verdicts), quick (40 minutes on 2 cores) or paper (hours, as published).",
         ),
     ] = "quick",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for figures and claims.")] = Path(
@@ -64,8 +64,11 @@ def command(
     force: Force = False,
     list_: Annotated[bool, typer.Option("--list", help="Name the panels and stop.")] = False,
 ) -> None:
-    """Reproduce the paper's figures and decide its claims; stopped and started again it goes on where it was."""
+    """Reproduce the paper's figures and decide its claims.
 
+    The results are committed with the code (results/*.parquet): `tlstd report` shows them without computing. A claim
+    needs three runs for a verdict; the scale smoke has fewer. A command that was stopped continues where it was.
+    """
     from rich.console import Console
 
     from tlstd.cli.outputs import check_outputs

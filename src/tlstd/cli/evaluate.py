@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
 import typer
 
@@ -143,16 +143,16 @@ def command(
     force: Force = False,
 ) -> None:
     """Evaluate a policy from a log of steps: the value of its start states, by several estimators side by side."""
+    from tlstd import parameters
     from tlstd.cli.asking import fail, kept_rounds, progress
     from tlstd.cli.outputs import check_outputs
     from tlstd.errors import TlstdError
-    from tlstd.parameters import choice
 
     try:
         paths = check_outputs(
             "--out", out or [], ("model", "page"), inputs=_local_files(logs) if out else (), force=force
         )
-        choice("--on-error", on_error, ("stop", "skip"))
+        parameters.choice("--on-error", on_error, get_args(parameters.OnError))
         if not workers and cluster is None:
             _refuse_without_workers(
                 {"--on-error skip": on_error == "skip", "--checkpoint": checkpoint, "--spill": spill}
@@ -218,7 +218,8 @@ class _Source(NamedTuple):
 
     logs: list[str]
     columns: dict[str, Any] | None
-    preset: str | None
+    preset: Any
+    """As it was typed; checked where the log is read."""
     options: dict[str, Any]
     storage: dict[str, str] | None
 

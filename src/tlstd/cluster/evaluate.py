@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tlstd import parameters
 from tlstd.cluster.checkpoint import Checkpoint
@@ -26,13 +25,14 @@ from tlstd.evaluation.evaluate import answered, with_middle
 from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.policies import Target
-from tlstd.evaluation.run import SAMPLE, SAMPLED, Run
+from tlstd.evaluation.run import SAMPLE, SAMPLED, Features, Run, Start
 from tlstd.evaluation.value_function import ValueFunction
-from tlstd.features.base import FeatureMap
+from tlstd.logs.columns import Preset
 from tlstd.logs.joining import concatenate
 from tlstd.logs.log import Log
 from tlstd.logs.readers import named_files
 from tlstd.logs.words import count_of
+from tlstd.parameters import OnError
 from tlstd.types import FloatArray
 
 WHICH = {"start states": "first", "all states": "all", "first state": "first"}
@@ -46,15 +46,15 @@ def evaluate_files(
     *,
     gamma: float,
     client: Any = None,
-    features: FeatureMap | str = "auto",
+    features: Features = "auto",
     policy: Any = None,
-    start: ArrayLike | str | None = None,
+    start: Start | None = None,
     estimators: Iterable[str] | None = None,
     columns: Mapping[str, Any] | None = None,
-    preset: str | None = None,
+    preset: Preset | None = None,
     options: Mapping[str, Any] | None = None,
     storage: Mapping[str, str] | None = None,
-    on_error: str = "stop",
+    on_error: OnError = "stop",
     checkpoint: Any = None,
     spill: Any = None,
     level: float = 0.95,
@@ -143,9 +143,9 @@ def _on_sample(
     say: Report,
     *,
     gamma: float,
-    features: FeatureMap | str,
+    features: Features,
     policy: Any,
-    start: ArrayLike | str | None,
+    start: Start | None,
     level: float,
     cost: bool,
 ) -> tuple[Evaluation, Log]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tlstd.cluster.log_shard import LogFile, Summary
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.fitted import LeftOut
 from tlstd.logs.words import count_of, joined_note
+from tlstd.parameters import OnError
 
 SHORTEST = 10
 """Steps of an episode on average from which the same one in two files is taken for a copy."""
@@ -33,7 +34,9 @@ class Overview(NamedTuple):
     left_out: LeftOut
 
 
-def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop", *, gamma: float | None = None) -> Overview:
+def prepare(
+    crew: Crew, files: Sequence[LogFile], on_error: OnError = "stop", *, gamma: float | None = None
+) -> Overview:
     """Look at all files, leave out or refuse what cannot be used, and join episodes; the crew's shards are changed.
 
     Parameters
@@ -45,7 +48,7 @@ def prepare(crew: Crew, files: Sequence[LogFile], on_error: str = "stop", *, gam
     gamma : float, optional
         The discount, if it is known. With 0 the rows of files without episodes are episodes of one step.
     """
-    parameters.choice("on_error", on_error, ("stop", "skip"))
+    parameters.choice("on_error", on_error, get_args(OnError))
     summaries: list[Summary] = crew.each("summary")
     problems = _problems(files, summaries)
     repeated = _repeated(files, summaries, problems)

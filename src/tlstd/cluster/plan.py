@@ -21,9 +21,8 @@ from tlstd.cluster.shard import Shard
 from tlstd.cluster.tree_sums import joined, tree_sums
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.krylov_lstd import KrylovLSTD
-from tlstd.evaluation.run import SAMPLE, feature_map
+from tlstd.evaluation.run import SAMPLE, Features, feature_map
 from tlstd.evaluation.value_function import ValueFunction
-from tlstd.features.base import FeatureMap
 from tlstd.logs.reading import Source
 
 T = TypeVar("T")
@@ -126,7 +125,7 @@ def plan(
     files: Sequence[LogFile],
     *,
     gamma: float,
-    features: FeatureMap | str = "auto",
+    features: Features = "auto",
     n_workers: int = 1,
     dimension: int = DIMENSION,
 ) -> Plan:

@@ -15,6 +15,7 @@ from tlstd.estimators.truncation import TruncatedEstimator
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.moving_weights import MovingWeights
 from tlstd.linalg.threads import one_thread
+from tlstd.parameters import Trace
 from tlstd.types import FloatArray, IntArray, SparseVector, Vector
 
 
@@ -71,7 +72,7 @@ class ATD(TruncatedEstimator, SteppingEstimator):
         buffer_size: int | None = None,
         rcond: float = 1e-4,
         beta: float | None = None,
-        trace: str = "accumulating",
+        trace: Trace = "accumulating",
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)

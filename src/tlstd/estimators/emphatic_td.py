@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias, get_args
+
 import numpy as np
 
 from tlstd import parameters
@@ -13,6 +15,8 @@ from tlstd.estimators.td_family import TDFamily
 from tlstd.kernels import td as kernels
 from tlstd.linalg.batch import Batch
 from tlstd.types import MAX_MAGNITUDE, FloatArray, Transition
+
+Interest: TypeAlias = Literal["all", "starts"]
 
 
 class EmphaticTD(TDFamily):
@@ -61,10 +65,10 @@ class EmphaticTD(TDFamily):
     """
 
     def __init__(
-        self, n_features: int, *, step_size: StepSize, lambda_: float, interest: str = "all", n_targets: int = 1
+        self, n_features: int, *, step_size: StepSize, lambda_: float, interest: Interest = "all", n_targets: int = 1
     ) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
-        self.interest = parameters.choice("interest", interest, ("all", "starts"))
+        self.interest: Interest = parameters.choice("interest", interest, get_args(Interest))
         # the number of samples before a part that is learned from, and F and ρ before it and after each of its steps
         self._history: tuple[int, FloatArray] = (0, np.zeros((2, 1)))
 

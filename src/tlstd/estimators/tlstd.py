@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from tlstd.linalg import merging
 from tlstd.linalg.batch import Batch, vector_arrays
 from tlstd.linalg.factor_stream import FactorStream
 from tlstd.linalg.truncated_system import Solution
+from tlstd.parameters import Trace
 from tlstd.types import FloatArray, IntArray, Transition, Vector
+
+Reads: TypeAlias = Literal["exact", "projected"]
 
 
 class TLSTD(TruncatedEstimator):
@@ -94,16 +97,16 @@ class TLSTD(TruncatedEstimator):
         buffer_size: int | None = None,
         rcond: float = 1e-4,
         beta: float | None = None,
-        trace: str = "accumulating",
+        trace: Trace = "accumulating",
         subspace_lambda: float | None = None,
-        reads: str = "exact",
+        reads: Reads = "exact",
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
         self._truncate(
             rank, buffer_size=buffer_size, rcond=rcond, beta=beta, trace=trace, subspace_lambda=subspace_lambda
         )
-        self.reads = parameters.choice("reads", reads, ("exact", "projected"))
+        self.reads: Reads = parameters.choice("reads", reads, get_args(Reads))
         self._stream = None
         if self.reads == "projected":
             if self.trace == "replacing":

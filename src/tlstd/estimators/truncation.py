@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 
 from tlstd import parameters
@@ -10,6 +12,7 @@ from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator, guarded
 from tlstd.linalg.svd import inverse_factors, svd
 from tlstd.linalg.truncated_system import TruncatedSystem
+from tlstd.parameters import Trace
 from tlstd.types import FloatArray
 
 SHORTEST_BUFFER = 8
@@ -32,7 +35,7 @@ class TruncatedEstimator(LinearEstimator):
         read_at_every_step: bool = False,
         rcond: float,
         beta: float | None,
-        trace: str,
+        trace: Trace,
         subspace_lambda: float | None = None,
     ) -> None:
         """Check and keep the options, and make the system."""
@@ -48,7 +51,7 @@ class TruncatedEstimator(LinearEstimator):
         self.buffer_size = buffer_size
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
-        self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
+        self.trace: Trace = parameters.choice("trace", trace, get_args(Trace))
         self._replacing = self.trace == "replacing"
         if subspace_lambda is not None:
             subspace_lambda = parameters.real("subspace_lambda", subspace_lambda, low=0.0, high=1.0)
