@@ -138,6 +138,20 @@ def test_the_same_question(kept: Kept) -> None:
     assert {path.name: path.stat().st_mtime_ns for path in kept.folder.iterdir()} == before
 
 
+def test_the_same_question_about_a_large_log(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rounds of the interval are kept too."""
+    monkeypatch.setattr("tlstd.cluster.evaluate.SAMPLED", 300)
+    monkeypatch.setattr("tlstd.cluster.evaluate.SAMPLE", 250)
+    folder = kept.folder.parent / "large"
+    first = kept.again(checkpoint=folder, features="columns", estimators="KrylovLSTD")
+    rounds = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert any(path.name.startswith("transposed-") for path in rounds)
+    again = kept.again(checkpoint=folder, features="columns", estimators="KrylovLSTD")
+    assert again.notes[-1].startswith(f"{len(rounds) - 1} rounds of before")
+    assert numbers(again) == numbers(first)
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == rounds
+
+
 def test_a_policy_whose_module_was_edited(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its name is the same; what it says is not."""
     monkeypatch.syspath_prepend(tmp_path)

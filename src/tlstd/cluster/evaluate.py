@@ -104,7 +104,7 @@ def evaluate_files(
         features=features,
         policy=policy,
         start=start,
-        estimators=None if estimators is None else tuple(estimators),
+        estimators=estimators if estimators is None or isinstance(estimators, str) else tuple(estimators),
         columns=columns,
         preset=preset,
         options=dict(options or {}),

@@ -31,7 +31,7 @@ class Question:
     features: FeatureMap | str
     policy: Any
     start: ArrayLike | str | None
-    estimators: tuple[str, ...] | None
+    estimators: tuple[str, ...] | str | None
     columns: Mapping[str, Any] | None
     preset: str | None
     options: Mapping[str, Any]
