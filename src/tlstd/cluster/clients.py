@@ -80,7 +80,7 @@ def connected(address: str) -> Iterator[Any]:
         raise InvalidParameterError(
             f"no Dask scheduler answers at {address.replace(bare, hidden)!r}{reason}: start one, or correct the address"
         ) from None
-    logger = logging.getLogger("distributed")
+    logger = logging.getLogger("distributed.client")
     level = logger.level
     logger.setLevel(logging.CRITICAL)  # a scheduler that is gone is an error, which says so
     try:
