@@ -17,8 +17,8 @@ import pytest
 from tlstd_lab.campaign import engine, registry, summary
 from tlstd_lab.campaign.engine import Campaign
 from tlstd_lab.campaign.row import Row
-from tlstd_lab.campaign.rows import files as file_rows
 from tlstd_lab.campaign.rows import checkpoints, kills, log_files, logs, orthogonality, page, terminal, workers, writes
+from tlstd_lab.campaign.rows import files as file_rows
 from tlstd_lab.campaign.store import Folder
 from tlstd_lab.executors import InProcess, Outcome
 from typer.testing import CliRunner

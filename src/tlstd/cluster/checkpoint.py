@@ -42,6 +42,7 @@ class Checkpoint:
         self.folder = None if folder is None else Path(folder)
         self.n_known = 0
         self._question: dict[str, Any] = {}
+        self._said = False
         self.add(question)
 
     def add(self, question: Mapping[str, Any]) -> None:

@@ -20,6 +20,7 @@ from tlstd_lab.campaign.row import Row
 from tlstd_lab.campaign.rows.logs import sound
 
 SUBJECTS = ("arguments", "contents")
+STATES = [[0.0, 0.0], [1.0, -1.0], [-2.5, 3.0]]
 COLUMNS = {"observation": ["obs_0", "obs_1"], "reward": "reward"}
 
 Rng = np.random.Generator
@@ -80,9 +81,9 @@ def _contents(rng: Rng, question: Question) -> Question:
 
 
 def _numbers(found: Evaluation) -> list[float]:
-    """All that the answer consists of."""
+    """All that the answer consists of. Of a small log only predictions are made of the rounds."""
     row, interval = found.rows[0], found.interval()
-    return [*row.values.values(), interval.low, interval.high]
+    return [*row.values.values(), interval.low, interval.high, *found.predict(STATES)]
 
 
 def _task(subject: str, seed: int, folder: Path) -> Task:
