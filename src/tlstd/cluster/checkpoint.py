@@ -42,14 +42,17 @@ class Checkpoint:
         self.folder = None if folder is None else Path(folder)
         self.n_known = 0
         self._question: dict[str, Any] = {}
-        self._said = False
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
         self.add(question)
 
     def add(self, question: Mapping[str, Any]) -> None:
         """What else is asked, as far as it is known only now."""
         self._question |= json.loads(json.dumps(question))
-        self._said = False
-        if self.folder is None or not n_kept(self.folder):
+        if self.folder is None:
+            return
+        if not n_kept(self.folder):
+            replace_file(self.folder / QUESTION, lambda file: file.write(self._text()))
             return
         kept = _question_of(self.folder)
         others = [name for name, value in self._question.items() if name not in kept or kept[name] != value]
@@ -59,12 +62,15 @@ class Checkpoint:
                 "name another folder, or delete this one"
             )
 
+    def _text(self) -> bytes:
+        return json.dumps(self._question, sort_keys=True, indent=1).encode()
+
     def remember(self, name: str, function: Callable[..., FloatArray], *arguments: FloatArray) -> FloatArray:
         """What a function returns, which is kept under a name: computed now, if not known for the same arguments."""
         if self.folder is None:
             return function(*arguments)
-        path, text = self.folder / f"{name}.npy", json.dumps(self._question, sort_keys=True, indent=1).encode()
-        key = _key(name, text, arguments)
+        path = self.folder / f"{name}.npy"
+        key = _key(name, self._text(), arguments)
         known = _read(path, key)
         if known is not None:
             self.n_known += 1
@@ -74,10 +80,6 @@ class Checkpoint:
         head = json.dumps({"shape": list(array.shape), "key": key}).encode()
         body = len(head).to_bytes(8, "little") + head + array.tobytes()
         data = hashlib.blake2b(body, digest_size=32).digest() + body
-        if not self._said:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            replace_file(self.folder / QUESTION, lambda file: file.write(text))
-            self._said = True
         replace_file(path, lambda file: file.write(data))
         return made
 
