@@ -272,7 +272,7 @@ def test_lines_about_progress_and_rounds(tmp_path: Path, monkeypatch: pytest.Mon
 
     def stop(n: int) -> None:
         with kept_rounds(folder):
-            Checkpoint(folder, "question").remember(f"round-{n}", lambda: np.ones(1))
+            Checkpoint(folder, {}).remember(f"round-{n}", lambda: np.ones(1))
             raise KeyboardInterrupt
 
     def stopped(n: int) -> str:

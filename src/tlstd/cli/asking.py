@@ -16,7 +16,7 @@ import numpy as np
 import typer
 
 from tlstd.container import printable
-from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.errors import ClusterError, InvalidInputError, InvalidParameterError
 from tlstd.logs.words import count_of
 from tlstd.types import FloatArray
 
@@ -161,7 +161,7 @@ def _lines() -> Callable[[str, float], None]:
 
 @contextmanager
 def kept_rounds(folder: Path | None) -> Iterator[None]:
-    """Say how many rounds a folder keeps from before, and, if there is a stop, how many it keeps then."""
+    """Say how many rounds a folder keeps from before, and how many after a stop or a failure of the cluster."""
     if folder is None:
         yield
         return
@@ -171,7 +171,7 @@ def kept_rounds(folder: Path | None) -> Iterator[None]:
         typer.echo(printable(f"{folder} keeps {count_of(n, 'round')} of before."), err=True)
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ClusterError):
         n = n_kept(folder)
         said = (
             f"{folder} keeps {count_of(n, 'round')}; the same command goes on from there" if n else "no round was done"

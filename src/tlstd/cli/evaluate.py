@@ -153,6 +153,8 @@ def command(
             "--out", out or [], ("model", "page"), inputs=_local_files(logs) if out else (), force=force
         )
         parameters.choice("--on-error", on_error, get_args(parameters.OnError))
+        if workers and cluster is not None:
+            _refuse_both(workers)
         if not workers and cluster is None:
             _refuse_without_workers(
                 {"--on-error skip": on_error == "skip", "--checkpoint": checkpoint, "--spill": spill}
@@ -286,6 +288,15 @@ def _refuse_without_workers(given: dict[str, Any]) -> None:
         raise InvalidParameterError(
             f"{option} is for workers, which read a log file by file: add --workers 1, or leave it out"
         )
+
+
+def _refuse_both(workers: int) -> None:
+    from tlstd.errors import InvalidParameterError
+
+    raise InvalidParameterError(
+        f"--workers {workers} beside --cluster: --workers starts processes of this machine, and --cluster uses the "
+        "workers that a Dask scheduler has: leave one of the two out"
+    )
 
 
 def _refuse(against: str | None) -> None:

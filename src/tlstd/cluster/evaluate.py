@@ -17,6 +17,7 @@ from tlstd.cluster.interval import AskedMean, Guess, Settled, sharded_interval
 from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.progress import Pace, Report
+from tlstd.cluster.question import Question
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.fixed_weights import FixedWeights
 from tlstd.estimators.krylov_lstd import KrylovLSTD
@@ -27,6 +28,7 @@ from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.run import SAMPLE, SAMPLED, Features, Run, Start
 from tlstd.evaluation.value_function import ValueFunction
+from tlstd.logs.addresses import shown
 from tlstd.logs.columns import Preset
 from tlstd.logs.joining import concatenate
 from tlstd.logs.log import Log
@@ -83,7 +85,8 @@ def evaluate_files(
     on_error : "stop" or "skip"
         What to do with files that cannot be used.
     checkpoint : folder, optional
-        Where rounds are kept: the same call goes on where it was stopped.
+        Where rounds are kept: the same call goes on where it was stopped. A folder with rounds of another question is
+        refused: other arguments, other contents of the files, or another file that defines the policy.
     spill : folder, optional
         Of the workers' machines, on a local disk: what they have read is kept there and not in memory.
     level : float in (0, 1)
@@ -95,21 +98,34 @@ def evaluate_files(
     secrets = None if storage is None else dict(storage)
     folder = None if spill is None else str(spill)
     names, said = named_files(source, storage)
-    files = [LogFile(name, columns, preset, dict(options or {}), secrets, folder) for name in names]
+    asked = Question(
+        files=tuple(shown(name) for name in names),
+        gamma=parameters.real("gamma", gamma, low=0.0, high=1.0),
+        features=features,
+        policy=policy,
+        start=start,
+        estimators=estimators if estimators is None or isinstance(estimators, str) else tuple(estimators),
+        columns=columns,
+        preset=preset,
+        options=dict(options or {}),
+        on_error=on_error,
+        level=level,
+        cost=cost,
+    )
+    rounds = Checkpoint(checkpoint, asked.described())
+    files = [LogFile(name, asked.columns, asked.preset, dict(asked.options), secrets, folder) for name in names]
     say(f"reading {len(files):,} files", 0.0)
     crew = _crew(client, files, say)
-    overview = prepare(crew, files, on_error, gamma=gamma)
+    overview = prepare(crew, files, asked.on_error, gamma=asked.gamma)
     say("choosing features, λ and dimension", 0.3)
-    question = {"gamma": gamma, "features": features, "policy": policy, "start": start, "level": level, "cost": cost}
-    answer, log = _on_sample(crew, overview, estimators, say, **question)
+    answer, log = _on_sample(crew, overview, asked, say)
     fitted = answer.fitted
     assert fitted is not None
-    rounds = Checkpoint(checkpoint, _question(files, fitted, gamma, overview))
     began = perf_counter()
     solved = _solved(crew, fitted, rounds, say, overview)
     first, others = answer.rows[0], answer.rows[1:]
     if len(log) < overview.n_steps:
-        found = _interval(solved, fitted, rounds, say, overview, level)
+        found = _interval(solved, fitted, rounds, say, overview, asked.level)
         row = with_middle(Row(first.name, solved.means, perf_counter() - began, first.note), found.interval)
         others = ()
         answer = replace(answer, notes=(*answer.notes, *([found.note] if found.note else [])))
@@ -136,32 +152,21 @@ def _crew(client: Any, files: Sequence[LogFile], say: Report) -> Crew:
     return InProcess(shards)
 
 
-def _on_sample(
-    crew: Crew,
-    overview: Overview,
-    estimators: Iterable[str] | None,
-    say: Report,
-    *,
-    gamma: float,
-    features: Features,
-    policy: Any,
-    start: Start | None,
-    level: float,
-    cost: bool,
-) -> tuple[Evaluation, Log]:
+def _on_sample(crew: Crew, overview: Overview, asked: Question, say: Report) -> tuple[Evaluation, Log]:
     """The answer of one machine for the log, or for a sample of its episodes, and that log."""
     share = 1.0 if overview.n_steps <= SAMPLED else SAMPLE / overview.n_steps
-    if policy is not None and not callable(policy):
+    if asked.policy is not None and not callable(asked.policy):
         raise InvalidInputError("the policy is an array: on several files pass a function from observations")
     few = share < 1.0 and share * overview.n_episodes < FEWEST_EPISODES
     parts: list[Log] = crew.each("first_steps", SAMPLE) if few else crew.each("sample", share)
     log = concatenate([part for part in parts if len(part)])
-    rows = estimators if share == 1.0 else ("KrylovLSTD", "LSTDQ")
+    rows = asked.estimators if share == 1.0 else ("KrylovLSTD", "LSTDQ")
 
     def told(text: str, done: float) -> None:
         say(text, 0.3 + 0.1 * done)
 
-    run = Run(log, gamma, features, policy, start, rows, "logged", False, level, told, crew.map, cost)
+    what = asked.gamma, asked.features, asked.policy, asked.start
+    run = Run(log, *what, rows, "logged", False, asked.level, told, crew.map, asked.cost)
     answer = answered(run, with_interval=share == 1.0)
     if share < 1.0:
         said = (
@@ -194,6 +199,9 @@ def _solved(crew: Crew, fitted: Fitted, rounds: Checkpoint, say: Report, overvie
     sets = {name: WHICH[name] for name in fitted.starts if name in WHICH}
     own = (template, _sent(fitted), fitted.rhos is not None, fitted.lambda_, sets)
     crew.change("encoded", [own] * len(crew), Pace(say, f"encoded {{}} of {len(crew):,} files", len(crew), (0.4, 0.5)))
+    if rounds.folder is not None:
+        chosen = {"lambda": fitted.lambda_, "dimension": fitted.dimension, "kind": old.kind}
+        rounds.add({"chosen parameters": chosen, "contents of the files": crew.each("digest")})
     operator = ShardedOperator(crew)
     pace = Pace(say, f"round {{}} of {fitted.dimension:,}", fitted.dimension, (0.5, 0.75), overview.n_steps)
     pace(done := 0)
@@ -202,7 +210,7 @@ def _solved(crew: Crew, fitted: Fitted, rounds: Checkpoint, say: Report, overvie
         nonlocal done
         done += 1
         was_known = rounds.n_known
-        found = rounds.remember(f"round-{done:04d}", lambda: operator.matvec(V))
+        found = rounds.remember(f"round-{done:04d}", operator.matvec, V)
         if rounds.n_known > was_known:
             pace.known(done)
         else:
@@ -241,9 +249,9 @@ def _interval(
     pace = Pace(say, "interval: round {}", 30, (0.75, 1.0), overview.n_steps, exactly=False)
     done = 0
 
-    def remember(name: str, compute: Callable[[], FloatArray]) -> FloatArray:
+    def remember(name: str, function: Callable[..., FloatArray], *arguments: FloatArray) -> FloatArray:
         nonlocal done
-        kept = rounds.remember(name, compute)
+        kept = rounds.remember(name, function, *arguments)
         done += 1
         pace(done)
         return kept
@@ -263,17 +271,3 @@ def _sent(fitted: Fitted) -> Target | None:
             "pass a function from observations"
         )
     return None
-
-
-def _question(files: Sequence[LogFile], fitted: Fitted, gamma: float, overview: Overview) -> dict[str, Any]:
-    """What rounds depend on."""
-    return {
-        "files": [file.path for file in files],
-        "steps": overview.n_steps,
-        "episodes": overview.n_episodes,
-        "gamma": parameters.real("gamma", gamma, low=0.0, high=1.0),
-        "lambda": fitted.lambda_,
-        "dimension": fitted.dimension,
-        "features": repr(fitted.values.features),
-        "kind": fitted.values.kind,
-    }
