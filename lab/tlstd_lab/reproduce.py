@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tlstd.core.figures import new_figure
 from tlstd_lab import drawing
-from tlstd_lab.claims import BEYOND, Claim, Finding
+from tlstd_lab.claims import BEYOND, MIN_RUNS, Claim, Finding
 from tlstd_lab.executors import Executor
 from tlstd_lab.panel import Panel, Results, Scale
 from tlstd_lab.questions import PANELS, PARTS, panel
@@ -103,7 +103,9 @@ def judge(names: Sequence[str], results: Results) -> list[Judged]:
 def write_claims(names: Sequence[str], judged: Sequence[Judged], scale: Scale, path: Path) -> None:
     """Write the claims of panels as JSON."""
     rows = [
-        {"name": claim.name, "where": claim.where, "statement": claim.statement} | asdict(finding)
+        {"name": claim.name, "where": claim.where, "statement": claim.statement}
+        | asdict(finding)
+        | {"verdict": finding.words}
         for claim, finding in judged
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -124,8 +126,8 @@ def claims_rows(judged: Sequence[Judged]) -> list[str]:
         cells = (
             f"**{claim.name}** ({claim.where})",
             claim.statement,
-            finding.verdict,
-            f"{finding.number}, {finding.number.runs} runs: {finding.what}",
+            finding.words,
+            finding.measured,
             finding.note,
         )
         lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
@@ -138,6 +140,8 @@ def counts(judged: Sequence[Judged]) -> str:
     for of, own in (("of the paper", False), ("beyond it", True)):
         verdicts = [finding.verdict for claim, finding in judged if (claim.where == BEYOND) == own]
         numbers = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in ("reproduced", "partly", "not"))
+        unjudged = verdicts.count("unjudged")
+        numbers += f", {unjudged} not judged (fewer than {MIN_RUNS} runs)" if unjudged else ""
         texts += [f"{len(verdicts)} claim{'s' * (len(verdicts) != 1)} {of}: {numbers}"] if verdicts else []
     return "; ".join(texts)
 
@@ -149,11 +153,10 @@ def claims_table(judged: Sequence[Judged]) -> Table:
     table = Table(title="Claims", show_lines=True)
     for heading in ("claim", "statement", "verdict", "number [95% interval]", "note"):
         table.add_column(heading, overflow="fold")
-    colours: Mapping[str, str] = {"reproduced": "green", "partly": "yellow", "not": "red"}
+    colours: Mapping[str, str] = {"reproduced": "green", "partly": "yellow", "not": "red", "unjudged": "dim"}
     for claim, finding in judged:
-        verdict = f"[{colours[finding.verdict]}]{finding.verdict}[/]"
-        number = f"{finding.number}, {finding.number.runs} runs\n{finding.what}"
-        table.add_row(f"{claim.name}\n{claim.where}", claim.statement, verdict, number, finding.note)
+        verdict = f"[{colours[finding.verdict]}]{finding.words}[/]"
+        table.add_row(f"{claim.name}\n{claim.where}", claim.statement, verdict, finding.measured, finding.note)
     return table
 
 

@@ -19,10 +19,15 @@ class OverRuns(NamedTuple):
     low: float
     high: float
     runs: int = 0
-    """Behind it."""
+    """Independent runs behind it; 0 if it does not depend on chance."""
 
     def __str__(self) -> str:
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        return f"{self.value:.3g}{self.ends}"
+
+    @property
+    def ends(self) -> str:
+        """The interval as it follows the number; a single run has none."""
+        return "" if self.runs == 1 else f" [{self.low:.3g}, {self.high:.3g}]"
 
 
 def bootstrap(

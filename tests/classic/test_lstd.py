@@ -15,6 +15,7 @@ from tests.estimators.streams import LAMBDAS
 from tests.helpers import batch_lstd, dense, lstd_systems, pairwise, random_transitions
 from tlstd import LSTD, MarkovRewardProcess, boyan_chain, garnet, random_walk
 from tlstd.checks.data import as_sparse
+from tlstd.classic.lstd import Solver
 from tlstd.core.arrays import FloatArray
 from tlstd.data.transitions import Transition, Transitions
 from tlstd.data.vectors import SparseVector
@@ -129,7 +130,7 @@ class TestAgainstTheDenseLoop:
     @LAMBDAS
     @pytest.mark.parametrize("solver", ["direct", "recursive"])
     @pytest.mark.parametrize("off_policy", [False, True])
-    def test_replacing(self, lambda_: float, solver: str, off_policy: bool) -> None:
+    def test_replacing(self, lambda_: float, solver: Solver, off_policy: bool) -> None:
         rng = np.random.default_rng(3)
         X = np.zeros((301, 12))
         for row in X:
@@ -149,7 +150,8 @@ class TestAgainstTheDenseLoop:
 
     def test_by_hand(self) -> None:
         """Two steps with one feature: z = 1, then 0.9·0.5·1 + 2 = 2.45; d = 1 - 0.9·2 = -0.8, then 2 (terminated)."""
-        for solver, diagonal in (("direct", 0.0), ("recursive", 1.0)):
+        both: tuple[tuple[Solver, float], ...] = (("direct", 0.0), ("recursive", 1.0))
+        for solver, diagonal in both:
             model = LSTD(1, lambda_=0.5, solver=solver)
             model.update(Transition([1.0], 3.0, [2.0], discount=0.9, trace_discount=0.0))
             model.update(Transition([2.0], 5.0, [7.0], discount=0.0, trace_discount=0.9))
@@ -207,7 +209,7 @@ class TestStreams:
     @pytest.mark.parametrize("solver", ["direct", "recursive"])
     @pytest.mark.parametrize("kind", ["dense", "sparse", "off-policy, sparse", "several targets"])
     @pytest.mark.parametrize("beta", [None, 0.3])
-    def test_update_many_is_repeated_update(self, solver: str, kind: str, beta: float | None) -> None:
+    def test_update_many_is_repeated_update(self, solver: Solver, kind: str, beta: float | None) -> None:
         options = stream_options(kind)
         steps = random_transitions(np.random.default_rng(5), n_features=5, n_steps=200, **options)
         models = [
@@ -266,7 +268,7 @@ class TestStreams:
 class TestSize:
     @pytest.mark.parametrize("n_features", [2**31, 2**62, 2**63 - 1])
     @pytest.mark.parametrize("solver", ["direct", "recursive"])
-    def test_hashed_features(self, n_features: int, solver: str) -> None:
+    def test_hashed_features(self, n_features: int, solver: Solver) -> None:
         rng = np.random.default_rng(0)
         steps = random_transitions(rng, n_features=12, n_steps=200, density=0.3, n_targets=2, sparse=True)
         ids = rng.permutation(np.append(rng.integers(0, n_features, 10), [0, n_features - 1]))
@@ -319,7 +321,7 @@ class TestSize:
     @pytest.mark.parametrize("solver", ["direct", "recursive"])
     @pytest.mark.parametrize("density", [0.1, 1.0])
     @pytest.mark.parametrize("once", [False, True])
-    def test_too_many_features_leave_the_model_unchanged(self, solver: str, density: float, once: bool) -> None:
+    def test_too_many_features_leave_the_model_unchanged(self, solver: Solver, density: float, once: bool) -> None:
         rng = np.random.default_rng(2)
         small = random_transitions(rng, n_features=100, n_steps=30, density=0.1, sparse=True)
         X, X_next = (np.where(np.arange(100) < 20, to_array(M), 0.0) for M in (small.X, small.X_next))
@@ -357,7 +359,7 @@ class TestSize:
             assert (model.n_updates, model.n_seen) == (0, 0)
 
     @pytest.mark.parametrize("solver", ["direct", "recursive"])
-    def test_before_any_data(self, solver: str) -> None:
+    def test_before_any_data(self, solver: Solver) -> None:
         model = LSTD(3, lambda_=0.0, solver=solver)
         assert_array_equal(model.weights, np.zeros(3))
         assert model.predict([1.0, 2.0, 3.0]) == 0.0
@@ -444,7 +446,7 @@ class TestRefusals:
         assert (model.n_updates, model.n_seen) == (0, 0)
 
     @pytest.mark.parametrize("solver", ["direct", "recursive"])
-    def test_refused_data_leave_the_model_unchanged(self, solver: str) -> None:
+    def test_refused_data_leave_the_model_unchanged(self, solver: Solver) -> None:
         steps = random_transitions(np.random.default_rng(0), n_features=3, n_steps=50)
         model = LSTD(3, lambda_=1.0, solver=solver)
         model.update_many(steps)
@@ -491,7 +493,7 @@ def test_error_falls_with_the_root_of_the_stream(name: str, lambda_: float) -> N
 
 
 @pytest.mark.parametrize("solver", ["direct", "recursive"])
-def test_features_of_terminal_next_states_have_no_rows(solver: str) -> None:
+def test_features_of_terminal_next_states_have_no_rows(solver: Solver) -> None:
     model = LSTD(2**31, lambda_=0.5, solver=solver)
     x, end = SparseVector([3], [1.0], 2**31), SparseVector([5, 6], [1.0, 1.0], 2**31)
     model.update(Transition(x, 1.0, end, discount=0.0, trace_discount=0.0))

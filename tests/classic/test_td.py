@@ -12,6 +12,7 @@ from tests.estimators.streams import LAMBDAS, STREAMS, assert_weights, learned_i
 from tests.helpers import dense, pairwise, random_transitions
 from tlstd.classic.td import TD
 from tlstd.core.arrays import FloatArray
+from tlstd.core.parameters import Trace
 from tlstd.data import loop_vectors as vectors_module
 from tlstd.data.batch import Batch
 from tlstd.data.loop_vectors import vectors_of
@@ -231,7 +232,7 @@ class TestVectors:
     @pytest.mark.parametrize("n_targets", [1, 3])
     @pytest.mark.parametrize("trace", ["accumulating", "replacing"])
     @pytest.mark.parametrize("n_features", [300, 50_000, 2**40])
-    def test_stores_of_all_kinds_teach_the_same(self, n_features: int, trace: str, n_targets: int) -> None:
+    def test_stores_of_all_kinds_teach_the_same(self, n_features: int, trace: Trace, n_targets: int) -> None:
         """One store, two stores, gaps between rows, one by one: not a bit differs."""
         rng = np.random.default_rng(n_targets)
         names = np.sort(rng.choice(n_features, 200, replace=False))
@@ -348,7 +349,7 @@ class TestExpectedUpdate:
 class TestSize:
     @pytest.mark.parametrize("n_features", [2**31, 2**62])
     @pytest.mark.parametrize("trace", ["accumulating", "replacing"])
-    def test_features_never_seen_take_no_memory(self, n_features: int, trace: str) -> None:
+    def test_features_never_seen_take_no_memory(self, n_features: int, trace: Trace) -> None:
         rng = np.random.default_rng(0)
         ids = np.unique(rng.integers(0, n_features, 3_000))
         picked = [np.unique(rng.integers(0, ids.size, 5)) for _ in range(1_001)]

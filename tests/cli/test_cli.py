@@ -55,6 +55,30 @@ def test_demo_makes_the_table_of_the_docs(tmp_path: Path) -> None:
         assert f"| {name} | {early} | {late} | {memory} |" in page
 
 
+def test_files_of_others_are_replaced_on_request_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By every command that writes files; those that it has written itself are replaced."""
+    monkeypatch.setattr(demo, "GRID", 20)
+    monkeypatch.setattr(demo, "CHECKPOINTS", (30, 60, 100, 150))
+    monkeypatch.setattr(demo, "LOGGED", 1_000)
+    commands = {
+        "mountain_car.png": ["demo", "--out", str(tmp_path)],
+        "drives.csv": ["demo", "--out", str(tmp_path)],
+        "bench.json": ["bench", "td", "--quick", "--out", str(tmp_path)],
+        "packed.parquet": ["reproduce", "2a", "--scale", "smoke", "--pack", str(tmp_path / "packed.parquet")],
+        "page.html": ["report", str(ROOT / "results" / "quick.parquet"), "--out", str(tmp_path / "page.html")],
+    }
+    for name, command in commands.items():
+        (tmp_path / name).write_text("mine")
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 1
+        assert f"{tmp_path / name} is there, and is no " in result.output
+        assert (tmp_path / name).read_text() == "mine"
+        (tmp_path / name).unlink()
+    (tmp_path / "drives.csv").write_text("mine")
+    for more in (["--force"], []):
+        assert CliRunner().invoke(app, [*commands["drives.csv"], *more]).exit_code == 0
+
+
 def test_demo_says_where_it_cannot_write(tmp_path: Path) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -243,7 +244,8 @@ def test_states_that_cannot_be_used(folder: Path) -> None:
 
 def test_interrupted_nothing_is_half_written(folder: Path) -> None:
     """Ctrl-C while it computes, which a policy tells: the old file is there, and no other."""
-    (folder / "values").write_bytes(b"old")
+    assert run("evaluate", "steps.parquet", "--gamma", "0.5", "--out", "values").exit_code == 0
+    old = (folder / "values").read_bytes()
     (folder / "my_policy.py").write_text(
         "import time\ndef slow(states):\n    print('computing', flush=True)\n    time.sleep(60)\n"
     )
@@ -254,7 +256,7 @@ def test_interrupted_nothing_is_half_written(folder: Path) -> None:
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=50)
     assert process.returncode != 0
-    assert (folder / "values").read_bytes() == b"old"
+    assert (folder / "values").read_bytes() == old
     assert sorted(os.listdir(folder)) == ["my_policy.py", "steps.parquet", "values"]
 
 
@@ -270,7 +272,7 @@ def test_lines_about_progress_and_rounds(tmp_path: Path, monkeypatch: pytest.Mon
 
     def stop(n: int) -> None:
         with kept_rounds(folder):
-            Checkpoint(folder, "question").remember(f"round-{n}", lambda: np.ones(1))
+            Checkpoint(folder, {}).remember(f"round-{n}", lambda: np.ones(1))
             raise KeyboardInterrupt
 
     def stopped(n: int) -> str:
@@ -352,3 +354,160 @@ def test_states_that_cannot_be_read_are_a_sentence(folder: Path) -> None:
     found = run("evaluate", "pipe.npz", "--gamma", "0.9")
     assert found.exit_code == 1
     assert "pipe.npz is a pipe or a device: copy what it gives into a file" in found.stderr
+
+
+# --- files that are written -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("out", ["steps.parquet", "./steps.parquet", "link", "hard", "folder/../steps.parquet"])
+@pytest.mark.parametrize("log", ["steps.parquet", "*.parquet", "."])
+def test_the_log_is_never_replaced(folder: Path, log: str, out: str) -> None:
+    """Whatever the names of log and output are, and with ``--force``."""
+    (folder / "folder").mkdir()
+    (folder / "link").symlink_to("steps.parquet")
+    os.link(folder / "steps.parquet", folder / "hard")
+    before = (folder / "steps.parquet").read_bytes()
+    result = run("evaluate", log, "--gamma", "0.9", "--force", "--out", out)
+    assert result.exit_code == 1
+    assert "is a file that is read: choose another name" in result.output
+    assert (folder / "steps.parquet").read_bytes() == before
+    assert (folder / "link").is_symlink()
+
+
+def test_files_of_others_are_replaced_on_request_only(folder: Path) -> None:
+    """Models, pages and empty files are replaced; any other file needs ``--force``, and nothing is written without."""
+    asked = ("evaluate", "steps.parquet", "--gamma", "0.9")
+    (folder / "empty").touch()
+    outs = ("--out", "values", "--out", "page.html", "--out", "empty")
+    for _ in range(2):
+        assert run(*asked, *outs).exit_code == 0
+    (folder / "notes.html").write_text("<!doctype html><p>tlstd is mentioned")
+    before = (folder / "my_policy.py").read_bytes()
+    for name in ("my_policy.py", "notes.html"):
+        result = run(*asked, "--out", "new", "--out", name)
+        assert result.exit_code == 1
+        assert (
+            f"{name} is there, and is no model or page of tlstd: choose another name, or add --force" in result.output
+        )
+    assert (folder / "my_policy.py").read_bytes() == before
+    assert not (folder / "new").exists()
+    assert run(*asked, "--out", "notes.html", "--out", "my_policy.py", "--force").exit_code == 0
+    assert run("predict", "my_policy.py", "-", input="4\n").exit_code == 0
+    same = run(*asked, "--out", "new", "--out", str(folder / "new"))
+    assert (same.exit_code, "are one file" in same.output) == (1, True)
+
+
+def test_files_are_named_when_they_are_written(folder: Path) -> None:
+    result = run("evaluate", "steps.parquet", "--gamma", "0.9", "--json", "--out", "values", "--out", "page.html")
+    json.loads(result.stdout)
+    said = [line for line in result.stderr.splitlines() if line.startswith("written")]
+    assert said == [
+        f"written: {folder / 'values'} (the values, for tlstd predict)",
+        f"written: {folder / 'page.html'} (the page)",
+    ]
+
+
+SMALL = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
+from tlstd.cli import main
+sys.argv = ["tlstd", *sys.argv[1:]]
+main()
+"""
+
+
+def process(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+def test_a_full_disk_takes_the_file_and_not_the_answer(folder: Path) -> None:
+    """No file may grow beyond 512 bytes, which a write refuses as a full disk does."""
+    asked = ("evaluate", "steps.parquet", "--gamma", "0.9", "--json", "--out", "values", "--out", "page.html")
+    done = process("-B", "-c", SMALL, *asked)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["value"] > 0.0
+    for name in ("values", "page.html"):
+        assert f"{folder / name} cannot be used (File too large)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(os.listdir(folder)) == ["my_policy.py", "steps.parquet"]
+
+
+def test_a_reader_that_went_away_does_not_take_the_file(folder: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    asked = ("-m", "tlstd", "evaluate", "steps.parquet", "--gamma", "0.9", "--out", "values")
+    done = subprocess.run([sys.executable, *asked], stdout=writing, stderr=subprocess.PIPE, timeout=300, check=False)
+    os.close(writing)
+    assert done.returncode == 1
+    assert b"Traceback" not in done.stderr
+    assert run("predict", "values", "-", input="4\n").exit_code == 0
+
+
+def test_without_a_standard_output_there_is_no_success(folder: Path) -> None:
+    words = f"{sys.executable} -m tlstd evaluate steps.parquet --gamma 0.9 >&-"
+    done = subprocess.run(["sh", "-c", words], stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("standard output is closed")
+
+
+# --- modules of policies ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def f(:", "SyntaxError: invalid syntax"),
+        ("import sys\nsys.exit(0)", "(SystemExit: 0): correct line 2 of "),
+        ("x = 1 / 0", "(ZeroDivisionError: division by zero): correct line 1 of "),
+        ("class Odd(BaseException):\n    pass\nraise Odd('no')", "(Odd: no): correct line 3 of "),
+        ("import sys\ndef f(states):\n    sys.exit(0)", "SystemExit: 0 (line 3 of "),
+    ],
+)
+def test_modules_that_fail_are_a_sentence(folder: Path, text: str, words: str) -> None:
+    (folder / "broken.py").write_text(text)
+    done = process("-B", "-m", "tlstd", "evaluate", "steps.parquet", "--gamma", "0.9", "--policy", "broken:f")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_modules_may_change_the_folder(folder: Path) -> None:
+    """Names of logs and outputs mean what they meant when the command began."""
+    (folder / "elsewhere").mkdir()
+    lines = ["import os", "import numpy as np", "os.chdir('elsewhere')", "def f(states):"]
+    lines += [f"    os.chdir({str(folder / 'elsewhere')!r})", "    return np.ones(len(states), dtype=int)"]
+    (folder / "moving.py").write_text("\n".join(lines))
+    words = ("evaluate", "steps.parquet", "--gamma", "0.9", "--policy", "moving:f", "--out", "values")
+    done = process("-B", "-m", "tlstd", *words)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "values").is_file()
+    assert not os.listdir(folder / "elsewhere")
+
+
+def test_interrupted_while_it_imports() -> None:
+    """Ctrl-C before there is a command is one line, and the exit code of an interruption."""
+    words = "import sys, importlib.abc, os, signal\n"
+    words += "class Stop(importlib.abc.MetaPathFinder):\n    def find_spec(self, name, path, target=None):\n"
+    words += "        if name == 'typer':\n            os.kill(os.getpid(), signal.SIGINT)\n"
+    words += "sys.meta_path.insert(0, Stop())\nfrom tlstd.cli import main\nmain()\n"
+    done = process("-c", words)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
+
+
+# --- options that are given twice -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--map", "reward=obs", "--map", "reward=reward"], "--map reward=obs and --map reward=reward are for one"),
+        (["--map", "policy=p", "--policy", "column:q"], "--map policy= and --policy column:q both name columns"),
+        (["--storage-option", "key=abcdef", "--storage-option", "key=fedcba"], "--storage-option key is given twice"),
+        (["--gamma", "0.5"], "Invalid value for '--gamma': it is given 2 times: give it once"),
+    ],
+)
+def test_what_is_given_twice_is_refused(folder: Path, options: list[str], words: str) -> None:
+    result = run("evaluate", "steps.parquet", "--gamma", "0.9", *options)
+    assert result.exit_code in (1, 2)
+    assert words in result.output
+    assert "abcdef" not in result.output

@@ -103,7 +103,9 @@ def test_as_with_all_samples_in_one_model(n_shards: int) -> None:
     weights = operator.solve(N)
     asked = AskedMean(None, x[operator.ids], 0.0, 1)
     guess = Guess(model.seen_ids, 0.5 * whole.adjoint, 0.0)
-    found = sharded_interval(operator, weights, asked, guess, 0.95, lambda name, compute: compute()).interval
+    found = sharded_interval(
+        operator, weights, asked, guess, 0.95, lambda name, function, *own: function(*own)
+    ).interval
     assert found.value == pytest.approx(expected.value, rel=1e-6)
     assert found.standard_error == pytest.approx(expected.standard_error, rel=1e-4)
     assert found.n_groups == expected.n_groups
@@ -198,9 +200,9 @@ def test_as_if_solved_exactly(error: float, monkeypatch: pytest.MonkeyPatch) -> 
     guess = Guess(np.arange(3), np.full(3, 100.0), error)  # far off: it has to do no harm
     rounds: list[str] = []
 
-    def counted(name: str, compute: Any) -> FloatArray:
+    def counted(name: str, function: Any, *arguments: FloatArray) -> FloatArray:
         rounds.append(name)
-        return np.asarray(compute())
+        return np.asarray(function(*arguments))
 
     found = sharded_interval(operator, weights, asked, guess, 0.95, counted)
     assert found.settled

@@ -10,7 +10,7 @@ from tests.control.test_lspi import full, two_columns
 from tlstd import RBF, OneHot, StateAction, Transitions
 from tlstd.control import policy_iteration, sigma_point_policy_iteration
 from tlstd.control import sigma_points as module
-from tlstd.control.sigma_points import SigmaPoints
+from tlstd.control.sigma_points import About, SigmaPoints
 from tlstd.control.steps import action_steps
 from tlstd.errors import CapacityError, InvalidParameterError
 
@@ -32,7 +32,7 @@ def test_with_a_feature_for_each_state_it_is_lspi(seed: int) -> None:
 
 @pytest.mark.parametrize("about", ["zero", "mean"])
 @pytest.mark.parametrize("grid", [2, 5])
-def test_the_points_have_the_moments_of_the_steps(about: str, grid: int) -> None:
+def test_the_points_have_the_moments_of_the_steps(about: About, grid: int) -> None:
     """The 25 functions of the second map are more than the rank of 20 steps."""
     log, _ = two_columns(20)
     features = StateAction(RBF([0.0, 0.0], [1.0, 1.0], grid=grid, width=0.5), 2)
@@ -86,7 +86,7 @@ def test_too_many_features_and_bad_words_are_refused(monkeypatch: pytest.MonkeyP
     log, _ = two_columns(20)
     features = StateAction(RBF([0.0, 0.0], [1.0, 1.0], grid=2, width=0.5), 2)
     with pytest.raises(InvalidParameterError, match="about is 'median'"):
-        sigma_point_policy_iteration(log, features, gamma=0.8, about="median")
+        sigma_point_policy_iteration(log, features, gamma=0.8, about="median")  # type: ignore[arg-type]
     monkeypatch.setattr(module, "LARGEST", 7)
     with pytest.raises(CapacityError, match="8 features of states and actions occur, more than 7"):
         sigma_point_policy_iteration(log, features, gamma=0.8)

@@ -1,13 +1,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 
+import tlstd
+from tlstd import Log
+from tlstd.control import policy_iteration, sigma_point_policy_iteration
 from tlstd.core import parameters
+from tlstd.domains import garnet, garnet_off_policy
 from tlstd.errors import InvalidParameterError
+from tlstd.estimators.registry import ESTIMATORS
+from tlstd.evaluation import Evaluation, ValueFunction, evaluate, influences
+from tlstd.logs import read_chunks
 
 
 def test_integers() -> None:
@@ -120,3 +130,83 @@ def test_choices() -> None:
     for value in ("c", "", None, ["a"], np.array(["a", "b"])):
         with pytest.raises(InvalidParameterError, match=r"^kind is .*: it must be one of 'a', 'b', or c$"):
             parameters.choice("kind", value, ("a", "b"), why=", or c")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits on memory are Linux's")
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        ("TLSTD(10**9, rank=10**8, lambda_=0.9)", "rank is 100000000: the factors"),
+        ("ATD(10**9, rank=10**8, lambda_=0.9, step_size=0.1, eta=0.1)", "rank is 100000000: the factors"),
+        ("ProjectedLSTD(10**9, dimension=10**8, lambda_=0.9)", "dimension is 100000000: its system"),
+        ("SketchedLSTD(10**9, dimension=10**7, n_targets=10**3, lambda_=0.9)", "dimension is 10000000 with n_targets"),
+        ("TD(10**9, step_size=0.1, lambda_=0.9, n_targets=10**8)", "n_targets is 100000000: what"),
+        ("TrueOnlineTD(10**9, step_size=0.1, lambda_=0.9, n_targets=10**8)", "n_targets is 100000000: what"),
+        ("TDC(10**9, step_size=0.1, lambda_=0.9, n_targets=10**8)", "n_targets is 100000000: what"),
+    ],
+)
+def test_parameters_that_no_memory_holds(made: str, words: str) -> None:
+    """They are refused, with sizes and remedy, before memory is taken: by a process of its own that says its peak."""
+    code = (
+        "import resource\nimport tlstd\nfrom tlstd import *\nTLSTD(9, rank=2, lambda_=0.9)\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10\n"
+        f"tlstd.{made.replace('10**9', '9').replace('10**8', '2').replace('10**7', '2').replace('10**3', '2')}\n"
+        f"before = peak()\ntry:\n    tlstd.{made}\nexcept CapacityError as error:\n    print(error)\n"
+        "print(peak() - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    said, grown = done.stdout.splitlines() if done.returncode == 0 else (done.stderr, "0")
+    assert said.startswith(words)
+    assert "over the limit of 8.6 GB: use " in said
+    assert int(grown) < 50
+
+
+def options(function: Callable[..., Any]) -> dict[str, tuple[str, ...]]:
+    """The words that each parameter takes, by its annotation; of one that takes any text, none."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, hint in get_type_hints(function).items():
+        kinds = [hint, *get_args(hint)]
+        words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+        if name != "return" and (words or str in kinds):
+            found[name] = () if str in kinds else tuple(words)
+    return found
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_words_that_estimators_take_are_in_their_types(name: str) -> None:
+    """And no others are taken: the error names the words of the annotation."""
+    model = ESTIMATORS[name](8)
+    for parameter, words in options(type(model).__init__).items():
+        assert words, f"{parameter} takes any text by its type"
+        with pytest.raises(InvalidParameterError, match=f"{parameter} is 'no word': .* {', '.join(map(repr, words))}"):
+            type(model)(**(model.get_params() | {parameter: "no word"}))
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (evaluate, ["features", "start", "probabilities"]),
+        (Evaluation.interval, ["kind"]),
+        (ValueFunction.__init__, ["kind"]),
+        (influences, ["kind"]),
+        (Log.from_arrays, ["ends", "on_nan"]),
+        (Log.from_frame, ["ends", "on_nan", "preset"]),
+        (read_chunks, ["ends", "preset"]),
+        (policy_iteration, ["judge"]),
+        (sigma_point_policy_iteration, ["about"]),
+        (tlstd.RBF.__init__, ["convention"]),
+        (tlstd.random_walk, ["features"]),
+        (garnet, ["policy", "features"]),
+        (garnet_off_policy, ["target", "behaviour", "features"]),
+    ],
+)
+def test_words_that_functions_take_are_in_their_types(function: Callable[..., Any], names: list[str]) -> None:
+    hints = get_type_hints(function)
+    for name in names:
+        assert any(get_origin(kind) is Literal for kind in [hints[name], *get_args(hints[name])]), name
+
+
+@pytest.mark.parametrize("preset", get_args(get_args(get_type_hints(Log.from_frame)["preset"])[0]))
+def test_every_preset_of_the_type_is_known(preset: Any) -> None:
+    with pytest.raises(tlstd.InvalidInputError, match="observation"):
+        Log.from_frame({"nothing": [1.0]}, preset=preset)

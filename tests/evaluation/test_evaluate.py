@@ -19,6 +19,7 @@ from tlstd.domains.mountain_car import MountainCar
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError
 from tlstd.evaluation import Evaluation, ValueFunction, evaluate, rollout_values, true_values
 from tlstd.evaluation import evaluate as evaluate_function
+from tlstd.evaluation.task import Probabilities
 from tlstd.streams import trajectory
 
 
@@ -109,7 +110,8 @@ def test_pole(epsilon: float, known: bool) -> None:
     """500 episodes of an ε-greedy policy, three target policies, against rollouts."""
     log, gamma = pole_log(0.5, 500, known=known), 0.95
     truth, error = mean_return(pole_log(epsilon, 500, known=False, seed=1), gamma)
-    asked, chances = ["LSTDQ", "KrylovLSTD", "doubly robust"], "logged" if known else "estimate"
+    asked: list[str] = ["LSTDQ", "KrylovLSTD", "doubly robust"]
+    chances: Probabilities = "logged" if known else "estimate"
     found = evaluate(log, gamma=gamma, policy=pole_policy(epsilon), estimators=asked, probabilities=chances)
     assert len(found.rows) == 3
     for row in found.rows:

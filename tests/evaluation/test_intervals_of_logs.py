@@ -166,7 +166,7 @@ def test_the_answer_comes_with_its_interval(log: Log) -> None:
 
 def test_what_is_refused(on_policy: Evaluation) -> None:
     with pytest.raises(InvalidParameterError, match="kind"):
-        on_policy.interval(kind="t")
+        on_policy.interval(kind="t")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="shape"):
         on_policy.interval([[1.0, 2.0]])
     with pytest.raises(InvalidInputError, match="log"):

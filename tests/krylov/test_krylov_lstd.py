@@ -18,7 +18,7 @@ from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.krylov import krylov_lstd
-from tlstd.krylov.krylov_lstd import STREAM_SAMPLES
+from tlstd.krylov.krylov_lstd import STREAM_SAMPLES, Auto, Reads
 from tlstd.krylov.operator import SampleOperator
 from tlstd.krylov.projected_stream import ProjectedStream
 from tlstd.krylov.samples import SampleStore
@@ -256,7 +256,7 @@ def test_a_stream_saved_between_refreshes_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reads", ["batch", "stream"])
-def test_an_interrupted_update_leaves_a_prefix(reads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_update_leaves_a_prefix(reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever an update is cut off, ``n_updates`` says how much of it was learned, and the rest can follow."""
     steps = random_steps(np.random.default_rng(14), 60, kind="valued")
     expected = KrylovLSTD(30, lambda_=0.7, dimension=5, reads=reads)
@@ -297,7 +297,7 @@ def _interrupt(patched: pytest.MonkeyPatch, owner: Any, name: str, calls: int, b
 
 @pytest.mark.parametrize("reads", ["batch", "stream"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_huge_ratios_at_empty_vectors(sparse: bool, reads: str) -> None:
+def test_huge_ratios_at_empty_vectors(sparse: bool, reads: Reads) -> None:
     """A product of ratios that would overflow, at vectors that leave the trace empty."""
     steps = random_transitions(np.random.default_rng(0), n_features=4, n_steps=60, terminate=0.0, truncate=0.0)
     X, X_next = np.array(steps.X), np.array(steps.X_next)
@@ -329,7 +329,7 @@ def test_forgetting_that_never_forgets() -> None:
 @pytest.mark.parametrize("kind", ["binary", "valued", "dense"])
 @pytest.mark.parametrize("reads", ["batch", "stream"])
 @pytest.mark.parametrize("beta", [None, 0.01])
-def test_with_few_features_folding_changes_nothing(kind: str, reads: str, beta: float | None) -> None:
+def test_with_few_features_folding_changes_nothing(kind: str, reads: Reads, beta: float | None) -> None:
     """There are fewer features than vectors of the basis: the older samples are known exactly."""
     steps = random_steps(np.random.default_rng(20), 500, kind=kind, ratios=True, n_targets=2)
     options: dict[str, Any] = {"lambda_": 0.7, "ridge": 1e-3, "beta": beta, "reads": reads, "n_targets": 2}
@@ -343,7 +343,7 @@ def test_with_few_features_folding_changes_nothing(kind: str, reads: str, beta: 
 
 
 @pytest.mark.parametrize("dimension", [5, "auto"])
-def test_folded_samples_count(dimension: int | str) -> None:
+def test_folded_samples_count(dimension: int | Auto) -> None:
     """More features than the basis has vectors: nearer to all samples than the last ones alone."""
     steps = random_steps(np.random.default_rng(21), 2000, n_features=200)
     values = {}
@@ -356,7 +356,7 @@ def test_folded_samples_count(dimension: int | str) -> None:
 
 
 @pytest.mark.parametrize("dimension", [5, "auto"])
-def test_a_folding_stream_saved_anywhere_goes_on(dimension: int | str, tmp_path: Path) -> None:
+def test_a_folding_stream_saved_anywhere_goes_on(dimension: int | Auto, tmp_path: Path) -> None:
     steps = random_steps(np.random.default_rng(22), 300, n_features=100, n_targets=2, ratios=True)
     options: dict[str, Any] = {"reads": "stream", "max_samples": 40, "n_targets": 2}
     model: LinearEstimator = KrylovLSTD(100, lambda_=0.6, dimension=dimension, **options)
@@ -408,7 +408,7 @@ def test_replacing_traces_are_refused() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("reads", ["batch", "stream"])
-def test_a_million_steps_in_constant_memory(reads: str) -> None:
+def test_a_million_steps_in_constant_memory(reads: Reads) -> None:
     steps = random_steps(np.random.default_rng(24), 20_000, n_features=500)
     model = KrylovLSTD(500, lambda_=0.7, dimension=5, reads=reads, max_samples=2000)
     model.update_many(steps)

@@ -17,8 +17,8 @@ import pytest
 from tlstd_lab.campaign import engine, registry, summary
 from tlstd_lab.campaign.engine import Campaign
 from tlstd_lab.campaign.row import Row
+from tlstd_lab.campaign.rows import checkpoints, kills, log_files, logs, orthogonality, page, terminal, workers, writes
 from tlstd_lab.campaign.rows import files as file_rows
-from tlstd_lab.campaign.rows import kills, log_files, logs, orthogonality, page, terminal, workers, writes
 from tlstd_lab.campaign.store import Folder
 from tlstd_lab.executors import InProcess, Outcome
 from typer.testing import CliRunner
@@ -27,6 +27,7 @@ from tests.estimators.plain import Plain, State
 from tests.page.conftest import chrome
 from tlstd.checks import children
 from tlstd.cli.app import app
+from tlstd.cluster.checkpoint import Checkpoint
 from tlstd.core import file_format
 from tlstd.data.transitions import Transition
 from tlstd.errors import InvalidParameterError
@@ -191,6 +192,16 @@ def test_files_of_logs(subject: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(log_files, "_found", lambda source, subject: (np.zeros(0), len(source)))  # counts names
     outcomes = tried_here(log_files.NAMES, subject, tmp_path, list(range(3)))
     assert all("steps where there are" in outcome.words for outcome in outcomes)
+
+
+@pytest.mark.parametrize("subject", checkpoints.SUBJECTS)
+def test_checkpoints(subject: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = tried_here(checkpoints.ROW, subject, tmp_path, list(range(12)))
+    assert [outcome.words for outcome in outcomes if outcome.failed] == []
+    monkeypatch.setattr("tlstd.cluster.checkpoint._key", lambda name, question, arguments: name)
+    monkeypatch.setattr(Checkpoint, "add", lambda self, question: None)
+    outcomes = tried_here(checkpoints.ROW, subject, tmp_path, list(range(12)))
+    assert any("the answer of another question" in outcome.words for outcome in outcomes)
 
 
 @pytest.mark.parametrize("subject", ["inspect", "predict", "options"])

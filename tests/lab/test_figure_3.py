@@ -153,13 +153,13 @@ def test_the_best_parameters_are_taken() -> None:
 
 @pytest.mark.parametrize("made", [Ranks(), Methods()], ids=["3a", "3b"])
 def test_claims_hold_in_the_published_world(made: Panel) -> None:
-    found = verdicts(made, MadeUp(as_published))
+    found = verdicts(made, MadeUp(as_published, "paper"))
     assert set(found.values()) == {"reproduced"}, found
 
 
 @pytest.mark.parametrize("made", [Ranks(), Methods()], ids=["3a", "3b"])
 def test_claims_fail_in_another_world(made: Panel) -> None:
-    found = verdicts(made, MadeUp(otherwise))
+    found = verdicts(made, MadeUp(otherwise, "paper"))
     assert set(found.values()) == {"not"}, found
 
 
@@ -181,7 +181,7 @@ def test_claims_about_growth() -> None:
         return lambda e: 1e-3 * e.get("rank", e.get("coordinates_per_step", 1)) ** powers[method(e)]
 
     def found(powers: dict[str, float]) -> list[str]:
-        return list(verdicts(RunTimes(), MadeUp(as_published, cost=cost(powers))).values())
+        return list(verdicts(RunTimes(), MadeUp(as_published, "paper", cost=cost(powers))).values())
 
     assert found({"t-LSTD": 0.5, "iLSTD": 1.0}) == ["reproduced", "reproduced"]
     assert found({"t-LSTD": 2.0, "iLSTD": 1.0}) == ["not", "not"]

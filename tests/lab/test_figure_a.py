@@ -99,7 +99,7 @@ def spectrum_of(size: int, number: int) -> FloatArray:
 
 @pytest.mark.parametrize(("number", "verdict"), [(5, "reproduced"), (50, "not")])
 def test_few(number: int, verdict: str, tmp_path: Any) -> None:
-    results = MadeUp(lambda settings, seed: spectrum_of(100, number), "quick", tmp_path)
+    results = MadeUp(lambda settings, seed: spectrum_of(100, number), "paper", tmp_path)
     claim = panel("A.2").claims()[0]
     found = claim.judge(results)
     assert found.verdict == verdict
@@ -108,7 +108,7 @@ def test_few(number: int, verdict: str, tmp_path: Any) -> None:
 
 def test_few_by_squares_only_is_not_few(tmp_path: Any) -> None:
     slow = np.concatenate([np.ones(5), np.full(95, 0.05)])  # half of the sum is in the rest, but little of the squares
-    found = panel("A.2").claims()[0].judge(MadeUp(lambda settings, seed: slow, "quick", tmp_path))
+    found = panel("A.2").claims()[0].judge(MadeUp(lambda settings, seed: slow, "paper", tmp_path))
     assert found.verdict == "not"
     assert "of the sum of squares" in found.note
 
@@ -118,7 +118,7 @@ def test_slower(tiles: int, verdict: str, tmp_path: Any) -> None:
     def made(settings: dict[str, Any], seed: int) -> FloatArray:
         return spectrum_of(1000, tiles) if "tilings" in settings["features"] else spectrum_of(100, 20)
 
-    found = panel("A.5").claims()[1].judge(MadeUp(made, "quick", tmp_path))
+    found = panel("A.5").claims()[1].judge(MadeUp(made, "paper", tmp_path))
     assert found.verdict == verdict
 
 
@@ -127,7 +127,7 @@ def test_plateau(power: float, verdict: str, tmp_path: Any) -> None:
     def made(settings: dict[str, Any], seed: int) -> FloatArray:
         return spectrum_of(2000, round(60 * settings["features"]["tilings"] ** power))
 
-    found = panel("A.3").claims()[0].judge(MadeUp(made, "quick", tmp_path))
+    found = panel("A.3").claims()[0].judge(MadeUp(made, "paper", tmp_path))
     assert found.verdict == verdict
     assert found.number.value == pytest.approx(power, abs=0.02)
 
@@ -137,7 +137,7 @@ def test_drop(wide: int, verdict: str, tmp_path: Any) -> None:
     def made(settings: dict[str, Any], seed: int) -> FloatArray:
         return spectrum_of(100, wide if settings["features"]["width"] >= 0.2 else 60)
 
-    assert panel("A.8").claims()[0].judge(MadeUp(made, "quick", tmp_path)).verdict == verdict
+    assert panel("A.8").claims()[0].judge(MadeUp(made, "paper", tmp_path)).verdict == verdict
 
 
 def test_panels_share_runs(tmp_path: Any) -> None:

@@ -90,6 +90,23 @@ def test_smoke(part: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+def test_few_runs_judge_no_claim(tmp_path: Path) -> None:
+    """One run has no spread: neither the terminal nor the files nor the page say that a claim holds or does not."""
+    out, packed, page = tmp_path / "out", tmp_path / "packed.parquet", tmp_path / "page.html"
+    command = ["reproduce", "A.3", "--scale", "smoke", "--out", str(out), "--workers", "0", "--claims"]
+    result = CliRunner().invoke(app, [*command, "--pack", str(packed)])
+    assert result.exit_code == 0, result.output
+    assert "2 claims of the paper: 0 reproduced, 0 partly, 0 not, 2 not judged (fewer than 3 runs)" in result.output
+    said = "not judged: 1 run, at least 3 needed"
+    written = json.loads((out / "claims.json").read_text(encoding="utf-8"))
+    assert [claim["verdict"] for claim in written["claims"]] == [said, said]
+    assert (out / "claims.md").read_text(encoding="utf-8").count(f"| {said} |") == 2
+    result = CliRunner().invoke(app, ["report", str(packed), "--out", str(page)])
+    assert result.exit_code == 0, result.output
+    assert page.read_text(encoding="utf-8").count(said) == 2
+
+
+@pytest.mark.usefixtures("quick")
 def test_redrawn_from_packed_runs(tmp_path: Path) -> None:
     """Nothing is computed, and everything comes out the same."""
     packed = tmp_path / "packed.parquet"

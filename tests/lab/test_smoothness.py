@@ -83,7 +83,7 @@ class MadeUp(Results):
     """Changes and errors by variant; the best step size is the second."""
 
     def __init__(self, folder: Any, changes: dict[str, float], errors: dict[str, float]) -> None:
-        super().__init__(Store(folder), "quick")
+        super().__init__(Store(folder), "paper")
         self.changes, self.errors = changes, errors
 
     def load(self, specs: Any) -> None:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tlstd_lab.claims import above, below
+from tlstd_lab.claims import BEYOND, Claim, Finding, above, below
+from tlstd_lab.panel import Results
 from tlstd_lab.statistics import OverRuns, bootstrap, interval, ratio_of_means
+from tlstd_lab.store import Store
 
 
 def test_interval_covers_the_mean_about_as_often_as_it_says() -> None:
@@ -36,3 +38,18 @@ def test_verdicts(number: tuple[float, float, float], expected: str) -> None:
     assert below(OverRuns(*number), 1.0, partly=1.5) == expected
     mirrored = OverRuns(-number[0], -number[2], -number[1])
     assert above(mirrored, -1.0, partly=-1.5) == expected
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        (0, "reproduced"),  # chance has no part in it
+        (1, "not judged: 1 run, at least 3 needed"),
+        (2, "not judged: 2 runs, at least 3 needed"),
+        (3, "reproduced"),
+    ],
+)
+def test_verdicts_need_three_random_runs(runs: int, expected: str) -> None:
+    found = Finding("reproduced", OverRuns(0.5, 0.4, 0.6, runs), "a ratio")
+    claim = Claim("name", BEYOND, "It is less.", lambda results: found)
+    assert claim.judge(Results(Store("nowhere"), "paper")).words == expected

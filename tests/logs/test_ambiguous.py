@@ -18,6 +18,7 @@ from tests.logs.test_broken import sound
 from tlstd import InvalidInputError, Log
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.logs import read_chunks
+from tlstd.logs.columns import Preset
 
 EPOCH = datetime.datetime(2024, 1, 1)
 
@@ -36,7 +37,7 @@ class TestColumns:
         ],
     )
     @pytest.mark.parametrize("preset", [None, "flat"])
-    def test_are_a_question(self, columns: dict[str, Any], message: str, preset: str | None) -> None:
+    def test_are_a_question(self, columns: dict[str, Any], message: str, preset: Preset | None) -> None:
         with pytest.raises(InvalidInputError, match=message):
             Log.from_frame(sound() | columns, preset=preset)
 

@@ -621,7 +621,7 @@ def test_what_is_after_the_last_step_is_no_reason_to_drop() -> None:
     with pytest.raises(InvalidInputError, match="in all 3 episodes"):
         Log.from_frame(sound() | {"obs_0": [np.nan] * 10}, on_nan="drop")
     with pytest.raises(InvalidParameterError, match="on_nan is 'ignore'"):
-        Log.from_frame(sound(), on_nan="ignore")
+        Log.from_frame(sound(), on_nan="ignore")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from numpy.testing import assert_array_equal
 from tests.logs.test_log import GAMMA, assert_same, table
 from tlstd import LSTD, InvalidInputError, Log, Transitions
 from tlstd.logs import read_chunks
+from tlstd.logs.columns import Preset
 
 FLAT = {
     "rewards": "reward",
@@ -260,7 +261,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("named", [True, False])
-def test_presets(preset: str, named: bool) -> None:
+def test_presets(preset: Preset, named: bool) -> None:
     """By the preset, and by the names alone."""
     log = Log.from_frame(PRESETS[preset], preset=preset if named else None)
     assert_array_equal(log.episodes, [0, 2, 3])

@@ -28,6 +28,8 @@ LOOKS = {
 }
 """Colour and marker of an estimator."""
 GROWTH = ("growth-features", "growth-rank", "growth-active", "growth-samples")
+NAMES = ("bench.png", "bench_growth.png", "bench_trade_off.png")
+"""The files that :func:`draw` may write."""
 
 
 def draw(report: Report, folder: Path) -> list[Path]:
@@ -36,10 +38,11 @@ def draw(report: Report, folder: Path) -> list[Path]:
     lines = [(name, line) for name, row in rows.items() for line in row["lines"] if line["target"] and _is_ratio(line)]
     grown = [name for name in (*GROWTH, "growth-buffer") if name in rows]
     traded = [name for name in ("trade-off-car", "trade-off-energy") if name in rows]
+    ratios, growth, trade_off = NAMES
     figures: list[tuple[str, bool, Callable[[Path], None]]] = [
-        ("bench.png", bool(lines), lambda path: _draw_ratios(lines, path)),
-        ("bench_growth.png", bool(grown), lambda path: _draw_growth({n: rows[n]["data"] for n in grown}, path)),
-        ("bench_trade_off.png", bool(traded), lambda path: _draw_trade_off([rows[n]["data"] for n in traded], path)),
+        (ratios, bool(lines), lambda path: _draw_ratios(lines, path)),
+        (growth, bool(grown), lambda path: _draw_growth({n: rows[n]["data"] for n in grown}, path)),
+        (trade_off, bool(traded), lambda path: _draw_trade_off([rows[n]["data"] for n in traded], path)),
     ]
     paths = []
     for name, wanted, drawing in figures:

@@ -19,7 +19,7 @@ from tlstd.estimators.base import LinearEstimator
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record
-from tlstd.truncated.tlstd import TLSTD
+from tlstd.truncated.tlstd import TLSTD, Reads
 from tlstd_lab.bench.one_projection import OneProjectionTLSTD
 from tlstd_lab.bench.timing import Side
 from tlstd_lab.reference import ReferenceTLSTD
@@ -99,7 +99,7 @@ class Warm(NamedTuple):
     """Samples in its buffer when that is full."""
 
 
-def warmed(problem: Problem, *, buffer_size: int | None = None, reads: str = "exact") -> Warm:
+def warmed(problem: Problem, *, buffer_size: int | None = None, reads: Reads = "exact") -> Warm:
     """TLSTD after ``problem.warm`` samples and what is missing to the end of a buffer."""
     model = TLSTD(problem.n_features, problem.rank, lambda_=problem.lambda_, buffer_size=buffer_size, reads=reads)
     model.update_many(problem.stream[:1])

@@ -26,6 +26,7 @@ PLACES: dict[str, str] = {
     "logs": "logs:ROW",
     "file-names": "log_files:NAMES",
     "units": "log_files:UNITS_ROW",
+    "checkpoints": "checkpoints:ROW",
     "terminal": "terminal:ROW",
     "page": "page:ROW",
 }

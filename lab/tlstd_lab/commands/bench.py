@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tlstd.cli.outputs import Force
+
 SHORT_HELP = "Measure what every estimator costs, as ratios."
 EXAMPLES = (
     "tlstd bench --list",
@@ -30,12 +32,14 @@ def command(
         "tlstd-bench"
     ),
     quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes: whether it runs, not how fast.")] = False,
+    force: Force = False,
     list_: Annotated[bool, typer.Option("--list", help="Name the rows and stop.")] = False,
 ) -> None:
     """Measure what the estimators cost against other ways of doing the same: a table, JSON and figures."""
     from rich.console import Console
 
-    from tlstd.errors import InvalidParameterError
+    from tlstd.cli.outputs import check_outputs
+    from tlstd.errors import TlstdError
     from tlstd_lab.bench import figures, report
     from tlstd_lab.bench.registry import ROWS
     from tlstd_lab.bench.row import title
@@ -47,8 +51,10 @@ def command(
     try:  # before minutes of work, not after
         names = report.check_names(rows or [])
         out.mkdir(parents=True, exist_ok=True)
+        files = [out / "bench.json", *(out / name for name in figures.NAMES)]
+        check_outputs("--out", files, ("bench", "figure"), force=force)
         (out / "bench.json").touch()
-    except InvalidParameterError as error:
+    except TlstdError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
     except OSError as error:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tlstd.cli.outputs import Force
+
 SHORT_HELP = "Make one HTML page of stored results."
 EXAMPLES = (
     "tlstd report",
@@ -30,6 +32,7 @@ def command(
         int | None, typer.Option(min=0, metavar="N", help="Processes; all cores if left out, 0 for this one.")
     ] = None,
     pack: Annotated[Path | None, typer.Option(metavar="FILE", help="File to pack the explorer's runs into.")] = None,
+    force: Force = False,
 ) -> None:
     """Turn stored results into one self-contained HTML page: claims, figures and the rank explorer.
 
@@ -37,6 +40,7 @@ def command(
     """
     from rich.console import Console
 
+    from tlstd.cli.outputs import check_outputs
     from tlstd.errors import TlstdError
     from tlstd_lab.questions.explorer import settings as explorer
     from tlstd_lab.report import page, sources
@@ -51,12 +55,16 @@ def command(
         try:  # before minutes of work, not after
             there = out.exists() or out.is_symlink()
             out.parent.mkdir(parents=True, exist_ok=True)
+            if out.is_file():  # a device has nothing to lose
+                check_outputs("--out", [out], ("page",), inputs=paths, force=force)
             with out.open("ab"):
                 pass
             if not there:
                 out.unlink()  # nothing is left behind if nothing comes
         except OSError as error:
             raise TlstdError(f"cannot write {out} ({error.strerror}): choose another file with --out") from error
+        if pack is not None:
+            check_outputs("--pack", [pack], ("runs",), inputs=paths, force=force)
         if explore:
             runs = Store(store, [path for path in paths if path.is_file()])
             with show_progress() as progress:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tlstd.cli.outputs import Force
+
 SHORT_HELP = "Reproduce the paper's figures and decide its claims."
 EXAMPLES = (
     "tlstd reproduce --list",
@@ -41,7 +43,7 @@ def command(
         typer.Option(
             metavar="SCALE",
             autocompletion=_scales,
-            help="smoke (2 minutes), quick (40 minutes on 2 cores) or paper (hours, as published).",
+            help="smoke (2 minutes, no verdicts), quick (40 minutes on 2 cores) or paper (hours, as published).",
         ),
     ] = "quick",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for figures and claims.")] = Path(
@@ -59,13 +61,17 @@ def command(
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler to send the runs to.")] = None,
     claims: Annotated[bool, typer.Option("--claims", help="Print the table of claims.")] = False,
     pack: Annotated[Path | None, typer.Option(metavar="FILE", help="File to pack all runs into.")] = None,
+    force: Force = False,
     list_: Annotated[bool, typer.Option("--list", help="Name the panels and stop.")] = False,
 ) -> None:
-    """Reproduce the paper's figures and decide its claims; stopped and started again it goes on where it was."""
+    """Reproduce the paper's figures and decide its claims.
 
+    The results are committed with the code (results/*.parquet): `tlstd report` shows them without computing. A claim
+    needs three runs for a verdict; the scale smoke has fewer. A command that was stopped continues where it was.
+    """
     from rich.console import Console
 
-    from tlstd.core.file_format import check_writable
+    from tlstd.cli.outputs import check_outputs
     from tlstd.errors import TlstdError
     from tlstd_lab import questions
     from tlstd_lab import reproduce as experiment
@@ -79,7 +85,7 @@ def command(
         return
     try:
         if pack is not None:
-            check_writable(pack)
+            check_outputs("--pack", [pack], ("runs",), inputs=bundle or [], force=force)
         names = questions.names(figures or [])
         size = check_scale(scale)
         try:  # before hours of work, not after

@@ -20,6 +20,7 @@ from tlstd.core.figures import new_figure, save
 from tlstd.core.svd import svd
 from tlstd.data.batch import Batch
 from tlstd.krylov.folding import Folding
+from tlstd.krylov.krylov_lstd import Auto
 from tlstd.krylov.operator import SampleOperator
 from tlstd.krylov.samples import FoldedSamples, Samples, SampleStore
 from tlstd_lab.bench.timing import timed
@@ -31,20 +32,20 @@ LAMBDA = 0.9
 SEEDS = (10, 11)
 """Not those on which the form of folding was chosen, which were 0 and 1."""
 KEPT = (500, 1_000, 2_000)
-PROBLEMS: dict[str, tuple[int, tuple[int | str, ...]]] = {
+PROBLEMS: dict[str, tuple[int, tuple[int | Auto, ...]]] = {
     "energy": (10_000, (8, 20, "auto")),
     "car-tiles": (5_000, (20, 40, "auto")),
     "car-rbf": (5_000, (20, 40, "auto")),
 }
 
 
-def error(made: Problem, steps: Transitions, dimension: int | str, max_samples: int | None) -> float:
+def error(made: Problem, steps: Transitions, dimension: int | Auto, max_samples: int | None) -> float:
     model = KrylovLSTD(steps.n_features, lambda_=LAMBDA, dimension=dimension, max_samples=max_samples)
     model.update_many(steps)
     return made.rmse(model.predict(made.X))
 
 
-def error_of_last(made: Problem, steps: Transitions, dimension: int | str, n: int) -> float:
+def error_of_last(made: Problem, steps: Transitions, dimension: int | Auto, n: int) -> float:
     return error(made, steps[-n:], dimension, None)
 
 
@@ -94,7 +95,7 @@ def mean(name: str, measure: Callable[..., float], *arguments: Any) -> float:
     return float(np.mean([measure(problem(name), stream(name, n, seed), *arguments) for seed in SEEDS]))
 
 
-def measured(name: str, dimension: int | str) -> dict[str, float]:
+def measured(name: str, dimension: int | Auto) -> dict[str, float]:
     """Mean RMSE by what is kept."""
     found = {"all": mean(name, error, dimension, None)}
     for kept in KEPT:
@@ -107,7 +108,7 @@ def measured(name: str, dimension: int | str) -> dict[str, float]:
     return found
 
 
-def draw(results: dict[tuple[str, int | str], dict[str, float]]) -> Figure:
+def draw(results: dict[tuple[str, int | Auto], dict[str, float]]) -> Figure:
     figure = new_figure(10.0, 3.4)
     panels = figure.subplots(1, len(PROBLEMS), sharey=True)
     for axes, name in zip(panels, PROBLEMS, strict=True):
@@ -131,7 +132,7 @@ def draw(results: dict[tuple[str, int | str], dict[str, float]]) -> Figure:
 
 
 def main() -> None:
-    results: dict[tuple[str, int | str], dict[str, float]] = {}
+    results: dict[tuple[str, int | Auto], dict[str, float]] = {}
     columns = ["all", *(str(kept) for kept in KEPT), *(f"last {kept}" for kept in KEPT), "no τ", "SVD"]
     rows = []
     for name, (_, dimensions) in PROBLEMS.items():

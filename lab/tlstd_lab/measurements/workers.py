@@ -369,7 +369,7 @@ def _sharded(steps: Transitions, starts: Asked, lambda_: float, n_shards: int) -
     sums = operator.pool.total("asked_sum", "start states")[: operator.n, 0]
     mean = AskedMean("start states", sums / starts.drawn.size, 0.0, starts.drawn.size)
     nothing = Guess(np.zeros(0, dtype=np.int64), np.zeros(0), float("inf"))
-    found = sharded_interval(operator, weights, mean, nothing, 0.95, lambda name, compute: compute())
+    found = sharded_interval(operator, weights, mean, nothing, 0.95, lambda name, function, *own: function(*own))
     return found.interval, found.n_rounds
 
 

@@ -120,7 +120,9 @@ def _answers(rows: Sequence[Row]) -> Html:
             bars.append(element("rect", class_=verdict, x=f"{start:.2f}", y=0, width=f"{width:.2f}", height=8))
             start += width
         entries = [
-            element("li", element("strong", counts[verdict]), " ", verdict_in_words(verdict)) for verdict in VERDICTS
+            element("li", element("strong", counts[verdict]), " ", verdict_in_words(verdict))
+            for verdict in VERDICTS
+            if counts[verdict] or verdict != "unjudged"
         ]
         bar = element("svg", *bars, class_="bar", viewBox="0 0 100 8", preserveAspectRatio="none", aria_hidden="true")
         best = sorted((row for row in chosen if row[0].name in HEADLINES), key=lambda row: HEADLINES.index(row[0].name))

@@ -10,14 +10,19 @@ from typing import NamedTuple
 
 from tlstd.page.markup import Html, element, join
 from tlstd_lab.chart import Chart
-from tlstd_lab.claims import BEYOND, Claim, Finding, Verdict
+from tlstd_lab.claims import BEYOND, MIN_RUNS, Claim, Finding, Verdict, runs_in_words
 from tlstd_lab.panel import Scale
 from tlstd_lab.questions import PARTS, QUESTIONS, panel, question
 from tlstd_lab.report import charts, settings
 from tlstd_lab.report.colours import Palette
 from tlstd_lab.report.sources import Shown
 
-VERDICTS: dict[Verdict, str] = {"reproduced": "reproduced", "partly": "partly", "not": "not reproduced"}
+VERDICTS: dict[Verdict, str] = {
+    "reproduced": "reproduced",
+    "partly": "partly",
+    "not": "not reproduced",
+    "unjudged": "not judged",
+}
 """As they are called on the page."""
 
 Row = tuple[Claim, Finding, Shown]
@@ -74,7 +79,8 @@ def questions(shown: Mapping[str, Shown], figures: Mapping[str, Html], missing: 
 
 _INTRO = (
     "A claim is decided by one number with its 95% interval over runs: reproduced only if the whole interval is on the "
-    "claim's side, partly if the number alone is. With few runs intervals are wide."
+    "claim's side, partly if the number alone is. With few runs intervals are wide; fewer than "
+    f"{MIN_RUNS} random runs judge no claim."
 )
 
 
@@ -118,7 +124,7 @@ def _fold(asked: _Asked, shown: Mapping[str, Shown], figures: Mapping[str, Html]
 
 
 def symbol(verdict: Verdict) -> Html:
-    """A full, a half or an empty disc."""
+    """A full, a half or an empty disc; its ring is dashed if nothing was judged."""
     ring = element("circle", cx=8, cy=8, r=6, class_="ring")
     inside = {"reproduced": "M8 2a6 6 0 0 1 0 12a6 6 0 0 1 0-12z", "partly": "M8 2a6 6 0 0 0 0 12z"}.get(verdict)
     disc = element("path", d=inside, class_="disc") if inside else Html()
@@ -146,6 +152,7 @@ def _controls(rows: Sequence[Row], n_figures: int) -> Html:
             aria_pressed="false",
         )
         for verdict, words in VERDICTS.items()
+        if counts[verdict] or verdict != "unjudged"
     ]
     return element(
         "div",
@@ -177,10 +184,11 @@ def _claim(claim: Claim, finding: Finding, shown: Shown) -> Html:
     number = finding.number
     found = [
         element("strong", f"{number.value:.3g}"),
-        f" [{number.low:.3g}, {number.high:.3g}], {number.runs} runs: {finding.what}",
+        f"{number.ends}, {runs_in_words(number.runs)}: {finding.what}",
     ]
     if finding.note:
         found.append(element("details", element("summary", "Remarks"), element("p", finding.note)))
+    words = finding.words if finding.verdict == "unjudged" else VERDICTS[finding.verdict]
     name = shown.panel.name
     figure = join(
         element("a", f"Figure {name}" if name in PARTS else name, href=f"#{anchor('figure', name)}"),
@@ -190,7 +198,7 @@ def _claim(claim: Claim, finding: Finding, shown: Shown) -> Html:
         element("p", claim.statement), element("p", f"{claim.where} · ", element("code", claim.name), class_="small")
     )
     cells = (
-        ("Verdict", verdict_in_words(finding.verdict)),
+        ("Verdict", element("span", symbol(finding.verdict), words, class_=f"verdict {finding.verdict}")),
         ("Claim", statement),
         ("Found", join(*found)),
         ("Figure", figure),

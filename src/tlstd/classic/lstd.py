@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -13,10 +13,13 @@ from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.lu import solve_lu
+from tlstd.core.parameters import Trace
 from tlstd.core.svd import solve_truncated
 from tlstd.data.batch import Batch
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import Factory, LinearEstimator, synchronized
+
+Solver: TypeAlias = Literal["direct", "recursive"]
 
 
 class LSTD(LinearEstimator):
@@ -79,24 +82,24 @@ class LSTD(LinearEstimator):
         n_features: int,
         *,
         lambda_: float,
-        solver: str = "direct",
+        solver: Solver = "direct",
         rcond: float = 1e-4,
         tikhonov: float = 0.0,
         ridge: float = 0.0,
         initial_diagonal: float = 1.0,
         beta: float | None = None,
-        trace: str = "accumulating",
+        trace: Trace = "accumulating",
         n_targets: int = 1,
         memory_limit: int = 8 << 30,
     ) -> None:
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
-        self.solver = parameters.choice("solver", solver, ("direct", "recursive"))
+        self.solver: Solver = parameters.choice("solver", solver, get_args(Solver))
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.tikhonov = parameters.real("tikhonov", tikhonov, low=0.0, high=1e100)
         self.ridge = parameters.real("ridge", ridge, low=0.0, high=1e100)
         self.initial_diagonal = parameters.real("initial_diagonal", initial_diagonal, low=1e-100, high=1e100)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
-        self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
+        self.trace: Trace = parameters.choice("trace", trace, get_args(Trace))
         self.memory_limit = parameters.integer("memory_limit", memory_limit)
         for name, value in (("tikhonov", self.tikhonov), ("ridge", self.ridge)):
             if self.solver == "recursive" and value > 0.0:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from tlstd.classic.td_family import TDFamily
 from tlstd.core import parameters
+from tlstd.core.parameters import Trace
 from tlstd.estimators.base import Factory
 from tlstd.estimators.step_sizes import StepSize
 
@@ -60,11 +63,11 @@ class TD(TDFamily):
         *,
         step_size: StepSize,
         lambda_: float,
-        trace: str = "accumulating",
+        trace: Trace = "accumulating",
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
-        self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
+        self.trace: Trace = parameters.choice("trace", trace, get_args(Trace))
         self._replacing = self.trace == "replacing"
 
 

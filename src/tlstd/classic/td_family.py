@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.classic.kernels import td as kernels
+from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
 from tlstd.data.batch import Batch, vector_arrays
@@ -38,6 +39,10 @@ class TDFamily(SteppingEstimator):
     def __init__(self, n_features: int, *, step_size: StepSize, lambda_: float, n_targets: int) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
         self._columns = self._sets * self.n_targets
+        n_numbers = 2 + 2 * self._columns + (1 + kernels.EPOCHS) * (1 + self._columns)
+        parameters.check_memory(
+            f"n_targets is {self.n_targets}", 8 * n_numbers, "what each of them needs", remedy="use fewer targets"
+        )
         self._seen = FeatureIndex(self.n_features)
         self._is_special = self.n_targets > 1 or isinstance(self.step_size, Function)  # which is called once a sample
         self._is_dense: bool | None = None
@@ -49,7 +54,7 @@ class TDFamily(SteppingEstimator):
         self._stamps: NDArray[np.uint8] = np.zeros(1, dtype=np.uint8)
         self._active: RowArray = np.zeros(1, dtype=np.uint32)
         self._counts: IntArray = np.array([0, 1, 0])  # active features, epoch, samples
-        self._numbers: FloatArray = np.zeros(2 + 2 * self._columns + (1 + kernels.EPOCHS) * (1 + self._columns))
+        self._numbers: FloatArray = np.zeros(n_numbers)
         self._scale[0] = self._epochs[1, 0] = 1.0
 
     def _count(self) -> int:

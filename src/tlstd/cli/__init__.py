@@ -5,21 +5,33 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
-import os
 import sys
-from contextlib import suppress
-
-from tlstd.core.extras import needs
-from tlstd.errors import MissingExtraError
 
 
 def main() -> None:
-    """Run the command line, or say what to install for it.
+    """Run the command line, or say what to install for it; Ctrl-C, also during imports, is one line and code 130."""
+    if sys.stdout is None:
+        sys.exit("standard output is closed, and the answer would be lost: redirect it to a file or to /dev/null")
+    try:
+        _run()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        sys.exit(130)
+
+
+def _run() -> None:
+    """Run the command line.
 
     At the end the garbage collector need not look through all that was imported: that takes a quarter of a second.
     """
+    import atexit
+    import gc
+    import os
+    from contextlib import suppress
+
+    from tlstd.core.extras import needs
+    from tlstd.errors import MissingExtraError
+
     atexit.register(gc.freeze)
     try:
         with needs("typer", "rich"):

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 COMMANDS = {
     "evaluate": "tlstd.cli.evaluate",
@@ -38,6 +38,20 @@ class _Printable(TyperGroup):
 
                 vars(error)["message"] = "\n".join(map(printable, words.split("\n")))
             raise
+
+
+class _Once(TyperCommand):
+    """Refuses an option of one value that is given twice, of which only the last would count."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words behind the command's name."""
+        given = [] if ctx.resilient_parsing else self.make_parser(ctx).parse_args(args=list(args))[2]
+        for option in given:
+            if not isinstance(option, TyperOption) or option.multiple or option.is_flag:
+                continue
+            if given.count(option) > 1:
+                raise typer.BadParameter(f"it is given {given.count(option)} times: give it once", ctx, option)
+        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
@@ -71,4 +85,4 @@ _modules |= {point.name: point.load() for point in entry_points(group=GROUP)}
 for _name, _module in _modules.items():
     _lines = [f"  {line}" for line in getattr(_module, "EXAMPLES", ())]
     _examples = "\n".join(["\b", "Examples:", *_lines]) if _lines else None  # \b: as they are, not wrapped
-    app.command(_name, short_help=_module.SHORT_HELP, epilog=_examples)(_module.command)
+    app.command(_name, cls=_Once, short_help=_module.SHORT_HELP, epilog=_examples)(_module.command)

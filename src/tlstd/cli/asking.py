@@ -7,8 +7,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,7 +17,7 @@ import typer
 
 from tlstd.core.arrays import FloatArray
 from tlstd.core.file_format import printable
-from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.errors import ClusterError, InvalidInputError, InvalidParameterError
 from tlstd.logs.messages import count_of
 
 LINE_EVERY = 10.0
@@ -25,31 +26,57 @@ LINE_EVERY = 10.0
 
 def fail(error: Exception) -> NoReturn:
     """Say what is wrong, and end."""
-    text = str(error)
-    if isinstance(error, OSError) and error.strerror:
-        text = f"{error.filename} cannot be used ({error.strerror})"
-    typer.echo("\n".join(printable(line) for line in text.splitlines()), err=True)
+    say(error)
     raise typer.Exit(1) from None
 
 
+def say(error: Exception) -> None:
+    """Say what is wrong on standard error."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        name = "a file" if error.filename is None else os.fsdecode(error.filename)
+        text = f"{name} cannot be used ({error.strerror})"
+    typer.echo("\n".join(printable(line) for line in text.splitlines()), err=True)
+
+
 def as_policy(name: str, option: str = "--policy") -> Callable[[Any], Any]:
-    """The function ``module:function``; only ever a name from the command line, given to an option."""
+    """The function ``module:function``; only ever a name from the command line, given to an option.
+
+    The working folder is the same afterwards, whatever the module does when it is imported.
+    """
     module, _, function = name.partition(":")
     if not module or not function:
         raise InvalidParameterError(
             f"{option} {name!r} is not MODULE:FUNCTION: write e.g. my_policies:careful, column:NAME or logged"
         )
-    sys.path.insert(0, os.getcwd())
+    folder = os.getcwd()
+    sys.path.insert(0, folder)
     try:
         found = getattr(importlib.import_module(module), function, None)
+    except KeyboardInterrupt:
+        raise
     except ImportError as error:
         raise InvalidParameterError(f"{option} {name!r} cannot be imported ({error}): run from its folder") from error
+    except BaseException as error:  # whatever its lines raise, sys.exit() too
+        raise InvalidParameterError(
+            f"{option} {name!r} cannot be imported ({type(error).__name__}: {error}): correct {_place(error, module)}"
+        ) from error
     finally:
-        sys.path.remove(os.getcwd())
+        os.chdir(folder)
+        with suppress(ValueError):  # the module took it away
+            sys.path.remove(folder)
     if not callable(found):
         raise InvalidParameterError(f"{option} {name!r}: there is no function {function!r} in {module!r}")
     policy: Callable[[Any], Any] = found
     return policy
+
+
+def _place(error: BaseException, module: str) -> str:
+    """The line that raised an error, or that cannot be read."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"line {error.lineno} of {error.filename}"
+    at = extract_tb(error.__traceback__)[-1]
+    return f"line {at.lineno} of {at.filename}" if os.path.isfile(at.filename) else f"the module {module!r}"
 
 
 def read_states(name: str) -> FloatArray:
@@ -134,7 +161,7 @@ def _lines() -> Callable[[str, float], None]:
 
 @contextmanager
 def kept_rounds(folder: Path | None) -> Iterator[None]:
-    """Say how many rounds a folder keeps from before, and, if there is a stop, how many it keeps then."""
+    """Say how many rounds a folder keeps from before, and how many after a stop or a failure of the cluster."""
     if folder is None:
         yield
         return
@@ -144,7 +171,7 @@ def kept_rounds(folder: Path | None) -> Iterator[None]:
         typer.echo(printable(f"{folder} keeps {count_of(n, 'round')} of before."), err=True)
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ClusterError):
         n = n_kept(folder)
         said = (
             f"{folder} keeps {count_of(n, 'round')}; the same command goes on from there" if n else "no round was done"

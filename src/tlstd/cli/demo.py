@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tlstd.cli.outputs import Force
+
 SHORT_HELP = "Learn Mountain Car with nine methods, and evaluate a log of it."
 EXAMPLES = (
     "tlstd demo",
@@ -17,16 +19,23 @@ EXAMPLES = (
 def command(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for figure and log.")] = Path("tlstd-demo"),
     seed: Annotated[int, typer.Option(min=0, metavar="INTEGER", help="Seed of the stream.")] = 0,
+    force: Force = False,
 ) -> None:
     """Learn the values of Mountain Car with nine methods (a table, a figure), and evaluate a driver from a log."""
     from rich.console import Console
 
     from tlstd import demo as experiment
+    from tlstd.cli.asking import fail
+    from tlstd.cli.outputs import check_outputs
+    from tlstd.errors import TlstdError
 
     path, log = out / "mountain_car.png", out / "drives.csv"
     try:  # before a minute's work, not after
         out.mkdir(parents=True, exist_ok=True)
+        check_outputs("--out", [path, log], ("figure", "demo"), force=force)
         path.touch()
+    except TlstdError as error:
+        fail(error)
     except OSError as error:
         typer.echo(f"cannot write {path} ({error.strerror}): choose another folder with --out", err=True)
         raise typer.Exit(1) from None

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
 import typer
+
+from tlstd.cli.outputs import Force
 
 if TYPE_CHECKING:
     from tlstd.cluster.plan import Plan
@@ -108,7 +110,7 @@ Out = Annotated[
     typer.Option(
         metavar="FILE",
         help="Where to save the values for tlstd predict and tlstd inspect; if the name ends with .html, the page "
-        "with the answer and why to trust it. Repeat for both.",
+        "with the answer and why to trust it. Repeat for both. A file that tlstd did not write is not replaced.",
     ),
 ]
 
@@ -138,17 +140,21 @@ def command(
     storage: Storage = None,
     json_: Json = False,
     out: Out = None,
+    force: Force = False,
 ) -> None:
     """Evaluate a policy from a log of steps: the value of its start states, by several estimators side by side."""
     from tlstd.cli.asking import fail, kept_rounds, progress
-    from tlstd.core.file_format import check_writable
-    from tlstd.core.parameters import choice
+    from tlstd.cli.outputs import check_outputs
+    from tlstd.core import parameters
     from tlstd.errors import TlstdError
 
     try:
-        for path in out or []:
-            check_writable(path)  # before minutes of work, not after
-        choice("--on-error", on_error, ("stop", "skip"))
+        paths = check_outputs(
+            "--out", out or [], ("model", "page"), inputs=_local_files(logs) if out else (), force=force
+        )
+        parameters.choice("--on-error", on_error, get_args(parameters.OnError))
+        if workers and cluster is not None:
+            _refuse_both(workers)
         if not workers and cluster is None:
             _refuse_without_workers(
                 {"--on-error skip": on_error == "skip", "--checkpoint": checkpoint, "--spill": spill}
@@ -173,10 +179,12 @@ def command(
                 found = _here(source, asked, other, question, report)
             report("how far to trust it", 0.95)
             shown = _shown(found, json_)
-        _save(found, out or [])
     except (TlstdError, OSError) as error:
         fail(error)
-    typer.echo(shown)
+    try:
+        typer.echo(shown)
+    finally:  # also if nobody reads the answer
+        _save(found, paths)
 
 
 def _shown(found: Evaluation | Plan, as_json: bool) -> str:
@@ -186,13 +194,25 @@ def _shown(found: Evaluation | Plan, as_json: bool) -> str:
 
 
 def _save(found: Evaluation, paths: list[Path]) -> None:
+    from tlstd.cli.outputs import write_outputs
     from tlstd.page import write_page
 
-    for path in paths:
-        if path.suffix.lower() in (".html", ".htm"):
-            write_page(found, path)
-        else:
-            found.save(path)
+    pages = {path for path in paths if path.suffix.lower() in (".html", ".htm")}
+    write_outputs(
+        (path, "the page", lambda path: write_page(found, path))
+        if path in pages
+        else (path, "the values, for tlstd predict", found.save)
+        for path in paths
+    )
+
+
+def _local_files(logs: list[str]) -> list[str]:
+    """The files of a log that are on this machine."""
+    from tlstd.logs.addresses import is_address
+    from tlstd.logs.readers import file_names
+
+    here = [name for name in logs if not is_address(name)]
+    return file_names(here) if here else []
 
 
 class _Source(NamedTuple):
@@ -200,7 +220,8 @@ class _Source(NamedTuple):
 
     logs: list[str]
     columns: dict[str, Any] | None
-    preset: str | None
+    preset: Any
+    """As it was typed; checked where the log is read."""
     options: dict[str, Any]
     storage: dict[str, str] | None
 
@@ -219,10 +240,13 @@ class _Asked(NamedTuple):
 
 def _asked(option: str, name: str | None, columns: dict[str, Any]) -> _Asked:
     from tlstd.cli.asking import as_policy
+    from tlstd.errors import InvalidParameterError
 
     if name is None or name == "logged":
         return _Asked("the policy that acted", columns or None, name)
     if name.startswith("column:"):
+        if option == "--policy" and columns.get("policy"):
+            raise InvalidParameterError(f"--map policy= and --policy {name} both name columns: leave one of them out")
         return _Asked(name, columns | _columns([f"policy={name.removeprefix('column:')}"]), None)
     return _Asked(name, columns or None, as_policy(name, option))
 
@@ -264,6 +288,15 @@ def _refuse_without_workers(given: dict[str, Any]) -> None:
         raise InvalidParameterError(
             f"{option} is for workers, which read a log file by file: add --workers 1, or leave it out"
         )
+
+
+def _refuse_both(workers: int) -> None:
+    from tlstd.errors import InvalidParameterError
+
+    raise InvalidParameterError(
+        f"--workers {workers} beside --cluster: --workers starts processes of this machine, and --cluster uses the "
+        "workers that a Dask scheduler has: leave one of the two out"
+    )
 
 
 def _refuse(against: str | None) -> None:
@@ -328,7 +361,12 @@ def _options(pairs: list[str]) -> dict[str, str] | None:
     for pair in pairs:
         if "=" not in pair:  # the pair may be a secret, and is not shown
             raise InvalidParameterError("--storage-option is not NAME=VALUE: write e.g. aws_region=eu-west-1")
-    return dict(pair.split("=", 1) for pair in pairs) or None
+    options: dict[str, str] = {}
+    for pair in pairs:
+        name, value = pair.split("=", 1)
+        if options.setdefault(name, value) != value:
+            raise InvalidParameterError(f"--storage-option {name} is given twice: leave one of them out")
+    return options or None
 
 
 def _columns(pairs: list[str]) -> dict[str, Any]:
@@ -339,6 +377,10 @@ def _columns(pairs: list[str]) -> dict[str, Any]:
         what, equals, names = pair.partition("=")
         if not equals or not what:
             raise InvalidParameterError(f"--map {pair!r} is not WHAT=COLUMN: write e.g. --map reward=r")
+        if what in columns:
+            other = columns[what]
+            before = f"{what}={','.join(other) if isinstance(other, list) else other or ''}"
+            raise InvalidParameterError(f"--map {before} and --map {pair} are for one column: leave one of them out")
         parts = names.split(",")
         columns[what] = parts if len(parts) > 1 else parts[0] or None
     return columns

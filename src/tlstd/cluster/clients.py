@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -79,5 +80,11 @@ def connected(address: str) -> Iterator[Any]:
         raise InvalidParameterError(
             f"no Dask scheduler answers at {address.replace(bare, hidden)!r}{reason}: start one, or correct the address"
         ) from None
-    with client:
-        yield client
+    logger = logging.getLogger("distributed.client")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)  # a scheduler that is gone is an error, which says so
+    try:
+        with client:
+            yield client
+    finally:
+        logger.setLevel(level)

@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tlstd.cluster.checkpoint import Checkpoint
 from tlstd.cluster.files import Overview, prepare
@@ -16,9 +15,11 @@ from tlstd.cluster.interval import AskedMean, Guess, Settled, sharded_interval
 from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.progress import Pace, Report
+from tlstd.cluster.question import Question
 from tlstd.cluster.shard_pool import InProcess, OnDask, ShardPool
 from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray
+from tlstd.core.parameters import OnError
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.fixed_weights import FixedWeights
 from tlstd.evaluation.evaluate import answered, with_middle
@@ -26,11 +27,12 @@ from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.log_intervals import influence_on
 from tlstd.evaluation.policies import Target
-from tlstd.evaluation.task import SAMPLE, SAMPLED, EvaluationTask
+from tlstd.evaluation.task import SAMPLE, SAMPLED, EvaluationTask, Features, Start
 from tlstd.evaluation.value_function import ValueFunction
-from tlstd.features.base import FeatureMap
 from tlstd.krylov.arnoldi import Arnoldi
 from tlstd.krylov.krylov_lstd import KrylovLSTD
+from tlstd.logs.addresses import shown
+from tlstd.logs.columns import Preset
 from tlstd.logs.joining import concatenate
 from tlstd.logs.log import Log
 from tlstd.logs.messages import count_of
@@ -47,15 +49,15 @@ def evaluate_files(
     *,
     gamma: float,
     client: Any = None,
-    features: FeatureMap | str = "auto",
+    features: Features = "auto",
     policy: Any = None,
-    start: ArrayLike | str | None = None,
+    start: Start | None = None,
     estimators: Iterable[str] | None = None,
     columns: Mapping[str, Any] | None = None,
-    preset: str | None = None,
+    preset: Preset | None = None,
     options: Mapping[str, Any] | None = None,
     storage: Mapping[str, str] | None = None,
-    on_error: str = "stop",
+    on_error: OnError = "stop",
     checkpoint: Any = None,
     spill: Any = None,
     level: float = 0.95,
@@ -84,7 +86,8 @@ def evaluate_files(
     on_error : "stop" or "skip"
         What to do with files that cannot be used.
     checkpoint : folder, optional
-        Where rounds are kept: the same call goes on where it was stopped.
+        Where rounds are kept: the same call goes on where it was stopped. A folder with rounds of another question is
+        refused: other arguments, other contents of the files, or another file that defines the policy.
     spill : folder, optional
         Of the workers' machines, on a local disk: what they have read is kept there and not in memory.
     level : float in (0, 1)
@@ -96,21 +99,34 @@ def evaluate_files(
     secrets = None if storage is None else dict(storage)
     folder = None if spill is None else str(spill)
     names, said = named_files(source, storage)
-    files = [LogFile(name, columns, preset, dict(options or {}), secrets, folder) for name in names]
+    asked = Question(
+        files=tuple(shown(name) for name in names),
+        gamma=parameters.real("gamma", gamma, low=0.0, high=1.0),
+        features=features,
+        policy=policy,
+        start=start,
+        estimators=estimators if estimators is None or isinstance(estimators, str) else tuple(estimators),
+        columns=columns,
+        preset=preset,
+        options=dict(options or {}),
+        on_error=on_error,
+        level=level,
+        cost=cost,
+    )
+    rounds = Checkpoint(checkpoint, asked.described())
+    files = [LogFile(name, asked.columns, asked.preset, dict(asked.options), secrets, folder) for name in names]
     say(f"reading {len(files):,} files", 0.0)
     pool = _pool(client, files, say)
-    overview = prepare(pool, files, on_error, gamma=gamma)
+    overview = prepare(pool, files, asked.on_error, gamma=asked.gamma)
     say("choosing features, λ and dimension", 0.3)
-    question = {"gamma": gamma, "features": features, "policy": policy, "start": start, "level": level, "cost": cost}
-    answer, log = _on_sample(pool, overview, estimators, say, **question)
+    answer, log = _on_sample(pool, overview, asked, say)
     fitted = answer.fitted
     assert fitted is not None
-    rounds = Checkpoint(checkpoint, _question(files, fitted, gamma, overview))
     began = perf_counter()
     solved = _solved(pool, fitted, rounds, say, overview)
     first, others = answer.rows[0], answer.rows[1:]
     if len(log) < overview.n_steps:
-        found = _interval(solved, fitted, rounds, say, overview, level)
+        found = _interval(solved, fitted, rounds, say, overview, asked.level)
         row = with_middle(Row(first.name, solved.means, perf_counter() - began, first.note), found.interval)
         others = ()
         answer = replace(answer, notes=(*answer.notes, *([found.note] if found.note else [])))
@@ -137,32 +153,21 @@ def _pool(client: Any, files: Sequence[LogFile], say: Report) -> ShardPool:
     return InProcess(shards)
 
 
-def _on_sample(
-    pool: ShardPool,
-    overview: Overview,
-    estimators: Iterable[str] | None,
-    say: Report,
-    *,
-    gamma: float,
-    features: FeatureMap | str,
-    policy: Any,
-    start: ArrayLike | str | None,
-    level: float,
-    cost: bool,
-) -> tuple[Evaluation, Log]:
+def _on_sample(pool: ShardPool, overview: Overview, asked: Question, say: Report) -> tuple[Evaluation, Log]:
     """The answer of one machine for the log, or for a sample of its episodes, and that log."""
     share = 1.0 if overview.n_steps <= SAMPLED else SAMPLE / overview.n_steps
-    if policy is not None and not callable(policy):
+    if asked.policy is not None and not callable(asked.policy):
         raise InvalidInputError("the policy is an array: on several files pass a function from observations")
     few = share < 1.0 and share * overview.n_episodes < FEWEST_EPISODES
     parts: list[Log] = pool.each("first_steps", SAMPLE) if few else pool.each("sample", share)
     log = concatenate([part for part in parts if len(part)])
-    rows = estimators if share == 1.0 else ("KrylovLSTD", "LSTDQ")
+    rows = asked.estimators if share == 1.0 else ("KrylovLSTD", "LSTDQ")
 
     def told(text: str, done: float) -> None:
         say(text, 0.3 + 0.1 * done)
 
-    run = EvaluationTask(log, gamma, features, policy, start, rows, "logged", False, level, told, pool.map, cost)
+    what = asked.gamma, asked.features, asked.policy, asked.start
+    run = EvaluationTask(log, *what, rows, "logged", False, asked.level, told, pool.map, asked.cost)
     answer = answered(run, with_interval=share == 1.0)
     if share < 1.0:
         said = (
@@ -195,6 +200,9 @@ def _solved(pool: ShardPool, fitted: Fitted, rounds: Checkpoint, say: Report, ov
     sets = {name: WHICH[name] for name in fitted.starts if name in WHICH}
     own = (template, _sent(fitted), fitted.rhos is not None, fitted.lambda_, sets)
     pool.change("encoded", [own] * len(pool), Pace(say, f"encoded {{}} of {len(pool):,} files", len(pool), (0.4, 0.5)))
+    if rounds.folder is not None:
+        chosen = {"lambda": fitted.lambda_, "dimension": fitted.dimension, "kind": old.kind}
+        rounds.add({"chosen parameters": chosen, "contents of the files": pool.each("digest")})
     operator = ShardedOperator(pool)
     pace = Pace(say, f"round {{}} of {fitted.dimension:,}", fitted.dimension, (0.5, 0.75), overview.n_steps)
     pace(done := 0)
@@ -203,7 +211,7 @@ def _solved(pool: ShardPool, fitted: Fitted, rounds: Checkpoint, say: Report, ov
         nonlocal done
         done += 1
         was_known = rounds.n_known
-        found = rounds.remember(f"round-{done:04d}", lambda: operator.matvec(V))
+        found = rounds.remember(f"round-{done:04d}", operator.matvec, V)
         if rounds.n_known > was_known:
             pace.known(done)
         else:
@@ -244,9 +252,9 @@ def _interval(
     pace = Pace(say, "interval: round {}", 30, (0.75, 1.0), overview.n_steps, exactly=False)
     done = 0
 
-    def remember(name: str, compute: Callable[[], FloatArray]) -> FloatArray:
+    def remember(name: str, function: Callable[..., FloatArray], *arguments: FloatArray) -> FloatArray:
         nonlocal done
-        kept = rounds.remember(name, compute)
+        kept = rounds.remember(name, function, *arguments)
         done += 1
         pace(done)
         return kept
@@ -266,17 +274,3 @@ def _sent(fitted: Fitted) -> Target | None:
             "pass a function from observations"
         )
     return None
-
-
-def _question(files: Sequence[LogFile], fitted: Fitted, gamma: float, overview: Overview) -> dict[str, Any]:
-    """What rounds depend on."""
-    return {
-        "files": [file.path for file in files],
-        "steps": overview.n_steps,
-        "episodes": overview.n_episodes,
-        "gamma": parameters.real("gamma", gamma, low=0.0, high=1.0),
-        "lambda": fitted.lambda_,
-        "dimension": fitted.dimension,
-        "features": repr(fitted.values.features),
-        "kind": fitted.values.kind,
-    }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from tlstd.cluster.log_shard import LogFile, Summary
 from tlstd.cluster.shard_pool import ShardPool
 from tlstd.core import parameters
+from tlstd.core.parameters import OnError
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.fitted import LeftOut
 from tlstd.logs.messages import count_of, joined_note
@@ -34,7 +35,7 @@ class Overview(NamedTuple):
 
 
 def prepare(
-    pool: ShardPool, files: Sequence[LogFile], on_error: str = "stop", *, gamma: float | None = None
+    pool: ShardPool, files: Sequence[LogFile], on_error: OnError = "stop", *, gamma: float | None = None
 ) -> Overview:
     """Look at all files, leave out or refuse what cannot be used, and join episodes; the pool's shards are changed.
 
@@ -47,7 +48,7 @@ def prepare(
     gamma : float, optional
         The discount, if it is known. With 0 the rows of files without episodes are episodes of one step.
     """
-    parameters.choice("on_error", on_error, ("stop", "skip"))
+    parameters.choice("on_error", on_error, get_args(OnError))
     summaries: list[Summary] = pool.each("summary")
     problems = _problems(files, summaries)
     repeated = _repeated(files, summaries, problems)

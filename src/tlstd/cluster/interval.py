@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,8 +24,13 @@ UNEXPLAINED = 0.01
 """‖S(x - Aᵀh)‖ over ‖S x‖ below which h counts as solved. The value alone does not say so: with weights that solve
 A w = b it does not move at all, whatever h is."""
 
-Remember = Callable[[str, Callable[[], FloatArray]], FloatArray]
-"""What was kept under a name, or what is computed now."""
+
+class Remember(Protocol):
+    """Keeps what functions return."""
+
+    def __call__(self, name: str, function: Callable[..., FloatArray], /, *arguments: FloatArray) -> FloatArray:
+        """What was kept under a name for the same arguments, or what is computed now."""
+        ...
 
 
 class AskedMean(NamedTuple):
@@ -108,7 +113,7 @@ def sharded_interval(
     remember : function
         Keeps rounds.
     """
-    residual = operator.b() - remember("residual", lambda: operator.matvec(weights))
+    residual = operator.b() - remember("residual", operator.matvec, weights)
     operator = operator.with_ridge(RIDGE)
     mean = float(asked.x @ weights[:, 0]) + asked.offset
     cuts = _cuts(operator)
@@ -150,7 +155,7 @@ class _Adjoint:
 
         def product(V: FloatArray) -> FloatArray:
             self.n_rounds += 1
-            return remember(f"transposed-{self.n_rounds:04d}", lambda: operator.rmatvec(V))
+            return remember(f"transposed-{self.n_rounds:04d}", operator.rmatvec, V)
 
         S = self._scales = operator.scales()
         h0 = guess.over(operator.ids)

@@ -20,6 +20,7 @@ from tlstd.evaluation.ratios import ratios_of
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.logs.addresses import shown
 from tlstd.logs.checking import check
+from tlstd.logs.columns import Preset
 from tlstd.logs.log import Log
 from tlstd.logs.messages import plain
 from tlstd.logs.reading import Source
@@ -94,7 +95,7 @@ class LogFile:
 
     path: str
     columns: Any = None
-    preset: str | None = None
+    preset: Preset | None = None
     options: dict[str, Any] = field(default_factory=dict)
     """Of :meth:`tlstd.Log.from_frame`."""
     storage: dict[str, str] | None = field(default=None, repr=False)

@@ -20,9 +20,8 @@ from tlstd.cluster.shard import Shard
 from tlstd.cluster.shard_pool import AT_ONCE, InProcess
 from tlstd.cluster.tree_sums import joined, tree_sums
 from tlstd.errors import InvalidInputError
-from tlstd.evaluation.task import SAMPLE, feature_map
+from tlstd.evaluation.task import SAMPLE, Features, feature_map
 from tlstd.evaluation.value_function import ValueFunction
-from tlstd.features.base import FeatureMap
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd.logs.reading import Source
 
@@ -126,7 +125,7 @@ def plan(
     files: Sequence[LogFile],
     *,
     gamma: float,
-    features: FeatureMap | str = "auto",
+    features: Features = "auto",
     n_workers: int = 1,
     dimension: int = DIMENSION,
 ) -> Plan:

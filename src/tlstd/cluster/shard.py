@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
@@ -111,6 +112,27 @@ class Shard:
 
     def __sizeof__(self) -> int:
         return self.nbytes  # so that a scheduler knows what moving it would cost
+
+    def digest(self) -> str:
+        """A hash of everything in it that sums are taken of, wherever that is kept."""
+        samples, found = self.samples, hashlib.blake2b(digest_size=16)
+        arrays: list[Any] = [self.ids, samples.border]
+        for c, chunk in enumerate(samples.chunks):
+            count = samples.count(c)
+            rows = chunk.n_rows(count)
+            entries = None if chunk.X is not None else chunk.ptr[rows]
+            arrays += [chunk.X[:rows]] if chunk.X is not None else [chunk.ptr[: rows + 1], chunk.pos[:entries]]
+            arrays += [None if chunk.val is None else chunk.val[:entries]]
+            arrays += [chunk.row[:count], chunk.next_row[:count], chunk.rewards[:count]]
+            arrays += [chunk.discounts[:count], chunk.trace_discounts[:count], chunk.ratios(count)]
+        for name, asked in self.asked.items():
+            arrays += [np.array([name, str(asked.own)]), asked.X.data, asked.X.indices, asked.X.indptr]
+            arrays += [asked.sample, asked.offsets]
+        for array in (np.array([self.lambda_, self.n_features]), *arrays):
+            found.update(b"-" if array is None else f"{array.dtype} {array.shape};".encode())
+            if array is not None:
+                found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        return found.hexdigest()
 
     def spilled(self, folder: str | None) -> Shard:
         """The same with its samples in a file of a folder of this machine; in memory, if that is None."""

@@ -10,11 +10,13 @@ each shard is, and however many workers there are.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import wait
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from time import perf_counter, sleep
@@ -22,6 +24,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from tlstd.cluster.progress import duration
 from tlstd.cluster.tree_sums import Node, joined, pairwise_sum, tree_sums
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.extras import needs
@@ -43,6 +46,12 @@ SPREAD = 10.0
 """Seconds after which workers that have no shards get some."""
 AT_ONCE = 8
 """Results of so many workers come to the client; those of more are first joined by workers, so many at a time."""
+NOTICE = 3.0
+"""Seconds without workers after which it is said what is waited for."""
+AGAIN = 60.0
+"""Seconds after which it is said again."""
+ANSWER = 5.0
+"""Seconds that a scheduler has to answer after an error; else it is gone."""
 MOST_LOSSES = 100
 """How often in a row a step may fail because workers died before the computation is given up."""
 
@@ -136,7 +145,9 @@ class OnDask:
 
     Each shard has a place, the worker that reads and keeps it, and a call is one task for each worker, about all shards
     that it has. Arguments, and sums of a worker's shards, travel; shards do not. A worker that dies takes its shards
-    with it, and they are read again by others; nothing else is lost. A worker that comes later gets some of them.
+    with it, and they are read again by others; nothing else is lost. A worker that comes later gets some of them. Where
+    there is no worker, the first one is waited for, and the log "tlstd" says so. Without its scheduler nothing goes on:
+    that is a :class:`~tlstd.errors.ClusterError`.
 
     Parameters
     ----------
@@ -153,27 +164,31 @@ class OnDask:
         self.client = client
         self._token = secrets.token_hex(4)  # keys of another computation are not this one's
         self._round = 0
+        self._address = client.scheduler.address
         self._made: list[list[tuple[Any, ...]]] = [[(_load, load)] for load in loads]
-        workers, n = self._workers(), len(loads)
-        # neighbours have the same place: few sums are then left to be taken elsewhere
-        self._places = [workers[i * len(workers) // n] for i in range(n)]
-        self._shards = [self._submit_shard(i, {}) for i in range(n)]
-        self._spread = perf_counter()
-        self._settle(progress)
+        with self._scheduler():
+            workers, n = self._workers(), len(loads)
+            # neighbours have the same place: few sums are then left to be taken elsewhere
+            self._places = [workers[i * len(workers) // n] for i in range(n)]
+            self._shards = [self._submit_shard(i, {}) for i in range(n)]
+            self._spread = perf_counter()
+            self._settle(progress)
 
     def __len__(self) -> int:
         return len(self._shards)
 
     def change(self, method: str, arguments: Sequence[tuple[Any, ...]], progress: Progress | None = None) -> None:
         """Replace every shard, where it is."""
-        self._settle()
-        sent: dict[int, Any] = {}
-        for i, own in enumerate(arguments):
-            self._made[i].append((_call, method, *own))
-            given = [self._given(argument, sent) for argument in own]
-            self._shards[i] = self._submit(f"shard-{i}", _call, self._shards[i], method, *given, place=self._places[i])
-        if progress is not None:
-            self._settle(progress)
+        with self._scheduler():
+            self._settle()
+            sent: dict[int, Any] = {}
+            for i, own in enumerate(arguments):
+                self._made[i].append((_call, method, *own))
+                given = [self._given(argument, sent) for argument in own]
+                changed = self._submit(f"shard-{i}", _call, self._shards[i], method, *given, place=self._places[i])
+                self._shards[i] = changed
+            if progress is not None:
+                self._settle(progress)
 
     def keep(self, kept: Sequence[int]) -> None:
         """Forget all others, and let their workers do so."""
@@ -199,7 +214,7 @@ class OnDask:
 
         def ask() -> list[T]:
             given = [self._sent(argument) for argument in common]
-            return list(self.client.gather([self._submit("map", function, *given, value) for value in values]))
+            return self._results([self._submit("map", function, *given, value) for value in values], set())
 
         return self._insisting(ask)
 
@@ -236,9 +251,38 @@ class OnDask:
 
     def _workers(self) -> list[str]:
         """One or more: it is waited for the first."""
+        began, said = perf_counter(), 0.0
         while not (alive := sorted(self.client.nthreads())):
+            waited = perf_counter() - began
+            if waited >= (said + AGAIN if said else NOTICE):
+                logging.getLogger("tlstd").warning(
+                    "%s has no workers. Waiting for one since %s: start it with dask worker %s --nthreads 1, or stop "
+                    "with Ctrl-C.",
+                    *(self._address, duration(waited), self._address),
+                )
+                said = waited
             sleep(LOOK)
         return alive
+
+    @contextmanager
+    def _scheduler(self) -> Iterator[None]:
+        """Of an error where the scheduler does not answer any more, say that; a closed client raises many kinds."""
+        try:
+            yield
+        except Exception as error:
+            if self._answers():
+                raise
+            raise ClusterError(
+                f"the Dask scheduler at {self._address} does not answer any more: start it and its workers again, and "
+                "repeat the command; rounds that a checkpoint keeps are not computed again"
+            ) from error
+
+    def _answers(self) -> bool:
+        try:
+            self.client.sync(self.client.scheduler.ncores, callback_timeout=ANSWER)
+        except Exception:  # of a connection or a client that was closed
+            return False
+        return True
 
     def _settle(self, progress: Progress | None = None) -> None:
         """Wait until all shards are there, or are known not to come; those of workers that are gone are made anew."""
@@ -330,6 +374,10 @@ class OnDask:
 
     def _insisting(self, ask: Callable[[], T]) -> T:
         """Ask again where workers have died, and read shards anew where the scheduler gave them up for that."""
+        with self._scheduler():
+            return self._repeated(ask)
+
+    def _repeated(self, ask: Callable[[], T]) -> T:
         d, losses = self._distributed, 0
         lost = (_WorkerGone, d.KilledWorker, d.client.FutureCancelledError, d.client.FuturesCancelledError)
         while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +27,7 @@ RIDGES = (1e-12, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Of the estimator that is used by default: they are tried in turn."""
 HELD_FOLDS = 4
 """One fold of so many is held out."""
-JUDGES = ("held-out", "estimate", "last")
+Judging: TypeAlias = Literal["held-out", "estimate", "last"]
 
 Maker: TypeAlias = Callable[[int], Estimator]
 """From a number of features to a new estimator."""
@@ -43,7 +43,7 @@ def policy_iteration(
     epsilon: float = 0.0,
     actions: ArrayLike | None = None,
     center: bool = True,
-    judge: str | Callable[[GreedyPolicy], float] = "estimate",
+    judge: Judging | Callable[[GreedyPolicy], float] = "estimate",
     max_iterations: int = 20,
     tolerance: float = 1e-9,
     on_iteration: Callable[[Iteration], None] | None = None,
@@ -122,7 +122,9 @@ def policy_iteration(
         start_weights(start, features),
         parameters.real("epsilon", epsilon, low=0.0, high=1.0),
         None if actions is None else as_meanings(actions, features.n_actions),
-        judge if callable(judge) else parameters.choice("judge", judge, JUDGES, why=", or a function of a policy"),
+        judge
+        if callable(judge)
+        else parameters.choice("judge", judge, get_args(Judging), why=", or a function of a policy"),
         parameters.integer("max_iterations", max_iterations),
         parameters.real("tolerance", tolerance, low=0.0, high=1.0),
         on_iteration,
@@ -158,7 +160,7 @@ class Options(NamedTuple):
     start: FloatArray | None
     epsilon: float
     actions: FloatArray | None
-    judge: str | Callable[[GreedyPolicy], float]
+    judge: Judging | Callable[[GreedyPolicy], float]
     max_iterations: int
     tolerance: float
     on_iteration: Callable[[Iteration], None] | None

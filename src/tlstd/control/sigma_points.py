@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import scipy.linalg
@@ -42,13 +43,15 @@ PIECE = 250_000
 LARGEST = 20_000
 """Features of states and actions, up to which dense matrices are made of them."""
 
+About: TypeAlias = Literal["zero", "mean"]
+
 
 def sigma_point_policy_iteration(
     data: Log | Transitions,
     features: StateAction,
     *,
     gamma: float | None = None,
-    about: str = "mean",
+    about: About = "mean",
     ridge: float = 1e-6,
     rcond: float = 1e-4,
     start: ArrayLike | GreedyPolicy | None = None,
@@ -94,7 +97,7 @@ def sigma_point_policy_iteration(
     >>> found.stopped, found.policy([0, 1])
     ('converged', array([1, 1]))
     """
-    parameters.choice("about", about, ("zero", "mean"))
+    parameters.choice("about", about, get_args(About))
     options = parameters.real("ridge", ridge, low=0.0, high=1e100), parameters.real("rcond", rcond, low=0.0, high=1.0)
     pieces = [data] if not isinstance(data, Log) or len(data) == 0 else data.pieces(PIECE)
     steps = [action_steps(piece, features, gamma, actions) for piece in pieces]
@@ -185,7 +188,7 @@ def _sums(piece: ActionSteps, columns: IntArray, used: IntArray) -> tuple[FloatA
 class SigmaPoints:
     """Action values by sigma points of the next state's features."""
 
-    def __init__(self, moments: Moments, about: str, ridge: float, rcond: float) -> None:
+    def __init__(self, moments: Moments, about: About, ridge: float, rcond: float) -> None:
         self.moments, self.rcond = moments, rcond
         self.ridge = ridge * float(np.trace(moments.S))
         self.U, self.X = _about_zero(moments) if about == "zero" else _about_mean(moments)

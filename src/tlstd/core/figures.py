@@ -23,6 +23,6 @@ def new_figure(width: float, height: float, *, dpi: float | None = None) -> Figu
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the figure to a file, in a folder that is made if need be."""
+    """Write the figure to a PNG file that says who made it, in a folder that is made if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=150, metadata={"Software": "tlstd"})

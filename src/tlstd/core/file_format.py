@@ -81,7 +81,7 @@ def write(path: Path, class_name: str, parameters: Mapping[str, Any], state: Sta
 def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Let a function write a file that takes the place of another once it is whole and on the disk.
 
-    Whatever is raised, what was there is whole, and nothing else is left behind.
+    Whatever is raised, what was there is whole, and nothing else is left behind. An ``OSError`` has the file's name.
     """
     target, mode = replaceable(path)
     if not os.path.isdir(os.path.dirname(target)):
@@ -95,9 +95,11 @@ def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError):  # a full disk names no file, and the temporary one says nothing
+            error.filename, error.filename2 = target, None
         raise
     sync_folder(os.path.dirname(target))
 

@@ -4,17 +4,39 @@ from __future__ import annotations
 
 from contextlib import suppress
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from tlstd.errors import InvalidParameterError
+from tlstd.errors import CapacityError, InvalidParameterError
 
 Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator
 """What determines a stream. A generator is drawn from, so that each call makes another stream."""
 
+Trace: TypeAlias = Literal["accumulating", "replacing"]
+"""How an eligibility trace grows where a feature is active again."""
+
+OnError: TypeAlias = Literal["stop", "skip"]
+"""What to do with a file that cannot be used."""
+
+Word = TypeVar("Word", bound=str)
+
 MAX_INTEGER = 2**63 - 1
 """Largest integer that arrays and saved models hold."""
+
+MOST_BYTES = 8 << 30
+"""Memory in bytes that parameters alone may ask for; as much as ``memory_limit`` of the estimators that have one."""
+
+
+def check_memory(given: str, n_bytes: int, what: str, *, remedy: str) -> None:
+    """Raise :class:`CapacityError` before parameters alone make an estimator allocate more than ``MOST_BYTES``.
+
+    >>> check_memory("rank is 10", 1600, "its factors", remedy="use a smaller rank")
+    """
+    if n_bytes > MOST_BYTES:
+        raise CapacityError(
+            f"{given}: {what} would take {n_bytes / 1e9:,.0f} GB, over the limit of {MOST_BYTES / 1e9:.1f} GB: {remedy}"
+        )
 
 
 def integer(name: str, value: object, *, low: int = 1, high: int | None = MAX_INTEGER, why: str = "") -> int:
@@ -78,11 +100,12 @@ def positive(name: str, value: object, *, high: float = inf, why: str = "") -> f
     return real(name, value, low=0.0, high=high, open_low=True, open_high=True, why=why)
 
 
-def choice(name: str, value: object, options: tuple[str, ...], *, why: str = "") -> str:
-    """Return ``value`` if it is one of ``options``."""
-    if not isinstance(value, str) or value not in options:
-        raise InvalidParameterError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, options))}{why}")
-    return value
+def choice(name: str, value: object, options: tuple[Word, ...], *, why: str = "") -> Word:
+    """Return the one of ``options`` that ``value`` is; ``get_args`` of the parameter's ``Literal`` are its options."""
+    for option in options if isinstance(value, str) else ():
+        if value == option:
+            return option
+    raise InvalidParameterError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, options))}{why}")
 
 
 def seed_sequence(seed: Seed) -> np.random.SeedSequence:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from tlstd.core.arrays import FloatArray
 from tlstd.diagnostics.picard_condition import RCOND, Picard, checked_system, coefficients_of, numerical_rank
 from tlstd.errors import InvalidInputError
 
-Alignment = Literal["rotations", "signs", "none"]
+Alignment: TypeAlias = Literal["rotations", "signs", "none"]
 EPS = float(np.finfo(np.float64).eps)
 CLUSTER = 1e-13
 """Neighbouring singular values closer than this share of the largest count as equal."""
@@ -301,7 +301,7 @@ def compare(
             f"A has shape {matrix.shape} and A_t {matrix_t.shape}: pass two square matrices of one size"
         )
     parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
-    parameters.choice("alignment", alignment, ("rotations", "signs", "none"))
+    parameters.choice("alignment", alignment, get_args(Alignment))
     U, sigma, Vt = np.linalg.svd(matrix)
     U_t, sigma_t, Vt_t = np.linalg.svd(matrix_t)
     V, V_t = Vt.T.copy(), Vt_t.T.copy()

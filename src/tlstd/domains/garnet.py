@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,8 @@ from tlstd.core.arrays import FloatArray, as_real
 from tlstd.domains.mdp import MarkovRewardProcess, OffPolicyProcess
 from tlstd.errors import InvalidParameterError
 
-Features = Literal["gaussian", "binary"]
+Features: TypeAlias = Literal["gaussian", "binary"]
+Policy: TypeAlias = Literal["random", "uniform"]
 
 
 def garnet(
@@ -23,7 +24,7 @@ def garnet(
     rng: np.random.Generator,
     *,
     gamma: float,
-    policy: ArrayLike | Literal["random", "uniform"] = "random",
+    policy: ArrayLike | Policy = "random",
     features: Features = "gaussian",
     active: int | None = None,
     termination: float = 0.0,
@@ -95,8 +96,8 @@ def garnet_off_policy(
     rng: np.random.Generator,
     *,
     gamma: float,
-    target: ArrayLike | Literal["random", "uniform"] = "random",
-    behaviour: ArrayLike | Literal["random", "uniform"] = "uniform",
+    target: ArrayLike | Policy = "random",
+    behaviour: ArrayLike | Policy = "uniform",
     features: Features = "gaussian",
     active: int | None = None,
     termination: float = 0.0,
@@ -145,7 +146,7 @@ def _draw(
     branching: int,
     n_features: int,
     rng: np.random.Generator,
-    features: str,
+    features: Features,
     active: int | None,
     termination: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -170,8 +171,10 @@ def _draw(
     return P, rewards, _features(features, n_states, n_features, active, rng)
 
 
-def _features(kind: str, n_states: int, n_features: int, active: int | None, rng: np.random.Generator) -> FloatArray:
-    parameters.choice("features", kind, ("gaussian", "binary"))
+def _features(
+    kind: Features, n_states: int, n_features: int, active: int | None, rng: np.random.Generator
+) -> FloatArray:
+    parameters.choice("features", kind, get_args(Features))
     if kind == "gaussian":
         if active is not None:
             raise InvalidParameterError(f"active is {active!r} but the features are Gaussian: leave it out")
@@ -185,7 +188,7 @@ def _features(kind: str, n_states: int, n_features: int, active: int | None, rng
 
 def _policy(policy: ArrayLike | str, name: str, n_states: int, n_actions: int, rng: np.random.Generator) -> FloatArray:
     if isinstance(policy, str):
-        if parameters.choice(name, policy, ("random", "uniform"), why=", or probabilities") == "random":
+        if parameters.choice(name, policy, get_args(Policy), why=", or probabilities") == "random":
             return _splits(rng, (n_states,), n_actions)
         return np.full((n_states, n_actions), 1.0 / n_actions)
     given = as_real(policy, name, InvalidParameterError)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -11,13 +11,15 @@ from tlstd.core.arrays import FloatArray, as_real
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.errors import InvalidParameterError
 
+Features: TypeAlias = Literal["tabular", "inverted", "dependent"]
+
 
 def random_walk(
     n_states: int = 19,
     *,
     gamma: float = 1.0,
     rewards: tuple[float, float] = (-1.0, 1.0),
-    features: Literal["tabular", "inverted", "dependent"] = "tabular",
+    features: Features = "tabular",
 ) -> MarkovRewardProcess:
     """A walker steps left or right with probability ½ each, from the middle, until it falls off an end.
 
@@ -78,8 +80,8 @@ def random_walk(
     )
 
 
-def _features(kind: str, n: int) -> FloatArray:
-    parameters.choice("features", kind, ("tabular", "inverted", "dependent"))
+def _features(kind: Features, n: int) -> FloatArray:
+    parameters.choice("features", kind, get_args(Features))
     if kind == "tabular":
         return np.eye(n)
     if kind == "inverted":

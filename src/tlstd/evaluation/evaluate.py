@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.evaluation import Evaluation, Row
@@ -18,8 +17,7 @@ from tlstd.evaluation.log_intervals import interval_for
 from tlstd.evaluation.ratios import importance_ratios
 from tlstd.evaluation.table_actions import add_action_values
 from tlstd.evaluation.table_states import add_state_values
-from tlstd.evaluation.task import EvaluationTask
-from tlstd.features.base import FeatureMap
+from tlstd.evaluation.task import EvaluationTask, Features, Probabilities, Start
 from tlstd.logs.log import Log
 
 
@@ -27,11 +25,11 @@ def evaluate(
     log: Any,
     *,
     gamma: float,
-    features: FeatureMap | str = "auto",
+    features: Features = "auto",
     policy: Any = None,
-    start: ArrayLike | str | None = None,
+    start: Start | None = None,
     estimators: Iterable[str] | None = None,
-    probabilities: str = "logged",
+    probabilities: Probabilities = "logged",
     all: bool = False,
     level: float = 0.95,
     cost: bool = False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from tlstd.evaluation.comparison import Comparison, bounds, difference, finite
 from tlstd.evaluation.fitted import Fitted, LeftOut
 from tlstd.evaluation.influence import Influence
 from tlstd.evaluation.intervals import Interval
-from tlstd.evaluation.log_intervals import INTERVALS, influence_on, interval_for
+from tlstd.evaluation.log_intervals import IntervalKind, influence_on, interval_for
 from tlstd.evaluation.names import doubt_about_cost
 from tlstd.evaluation.trust import Answer, Trust, assess
 from tlstd.evaluation.trust.verdict import worst
@@ -111,7 +111,7 @@ class Evaluation:
         found = next((row.interval for row in self.rows if row.name == "Monte Carlo"), None)
         return None if found is None else _bounded(found)
 
-    def _interval(self, kind: str) -> Interval | None:
+    def _interval(self, kind: IntervalKind) -> Interval | None:
         try:
             found = self.interval(kind=kind)
         except InvalidInputError:
@@ -152,7 +152,9 @@ class Evaluation:
             )
         return self.model.predict(states, policy=self.policy)
 
-    def interval(self, states: ArrayLike | None = None, *, level: float = 0.95, kind: str = "auto") -> Interval:
+    def interval(
+        self, states: ArrayLike | None = None, *, level: float = 0.95, kind: IntervalKind = "auto"
+    ) -> Interval:
         """An interval for the mean value of states, of the start states if left out; for one state pass (1, D).
 
         Parameters
@@ -176,7 +178,7 @@ class Evaluation:
         >>> print(evaluation.interval(kind="returns"))
         -0.10282 ± 0.25  [-0.35, 0.144]
         """
-        parameters.choice("kind", kind, INTERVALS)
+        parameters.choice("kind", kind, get_args(IntervalKind))
         fitted, found = self._known(), self.rows[0].interval
         if states is None and kind == "auto" and found is not None:
             return found.at(level)  # of shards ``fitted`` has a part only

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -34,7 +34,7 @@ SETTLED = 0.05
 """Standard errors by which the value may still move from one dimension to the next, twice in a row."""
 STEADY = 0.05
 """Share of itself by which the standard error may still move."""
-KINDS = ("sandwich", "debiased")
+InfluenceKind: TypeAlias = Literal["sandwich", "debiased"]
 
 
 class Asked(NamedTuple):
@@ -176,7 +176,7 @@ def _kish(weights: FloatArray) -> float:
     return float(relative.sum() ** 2 / (relative @ relative))
 
 
-def influences(model: KrylovLSTD, asked: Sequence[Asked], *, kind: str = "sandwich") -> list[Influence]:
+def influences(model: KrylovLSTD, asked: Sequence[Asked], *, kind: InfluenceKind = "sandwich") -> list[Influence]:
     """The influence of steps and episodes on mean values of states, one for each set of them.
 
     The systems behind it have a ridge of 10⁻⁹ mean ‖x‖², none on constant features, whatever regularises the model's
@@ -198,7 +198,7 @@ def influences(model: KrylovLSTD, asked: Sequence[Asked], *, kind: str = "sandwi
     list of Influence
         Cost: m passes over the samples with six vectors and one more for each set, where m is the dimension reached.
     """
-    parameters.choice("kind", kind, KINDS)
+    parameters.choice("kind", kind, get_args(InfluenceKind))
     operator = operator_of(model)
     folds = make_folds(*operator.samples.discounts(), 2 if kind == "debiased" else FOLDS)
     sets = [asked_set(given, model, folds) for given in asked]
@@ -282,7 +282,7 @@ def _calm(before: Influence, after: Influence) -> bool:
     return is_calm(before.value, after.value, error) and is_steady(before.standard_error, error)
 
 
-def _measured(system: AdjointSystem, sets: list[AskedSet], kind: str) -> list[Influence]:
+def _measured(system: AdjointSystem, sets: list[AskedSet], kind: InfluenceKind) -> list[Influence]:
     """The influence on each set at the present dimension."""
     W, H, k = system.weights(), system.adjoints(), len(sets)
     U, E = system.trace_values(H), system.errors(W)

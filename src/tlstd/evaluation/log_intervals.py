@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,18 +13,18 @@ from tlstd.errors import InvalidInputError
 from tlstd.evaluation.bootstrap import bootstrap_interval
 from tlstd.evaluation.fitted import Fitted, Starts
 from tlstd.evaluation.importance import fold_values, start_returns, starts_of
-from tlstd.evaluation.influence import Asked, Influence, influence_by, influences
+from tlstd.evaluation.influence import Asked, Influence, InfluenceKind, influence_by, influences
 from tlstd.evaluation.intervals import Interval, interval_of, mean_interval
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd.logs.log import Log
 
 SAMPLED, SAMPLE = 1_000_000, 100_000
 """Steps beyond which h comes from a sample of episodes, and steps of that sample."""
-INTERVALS = ("auto", "sandwich", "plug-in", "debiased", "bootstrap", "returns")
+IntervalKind: TypeAlias = Literal["auto", "sandwich", "plug-in", "debiased", "bootstrap", "returns"]
 """Kinds of intervals by name; "auto" is the sandwich."""
 
 
-def influence_on(fitted: Fitted, states: ArrayLike | None = None, kind: str = "sandwich") -> Influence:
+def influence_on(fitted: Fitted, states: ArrayLike | None = None, kind: InfluenceKind = "sandwich") -> Influence:
     """What each step and episode of the log has moved the mean value of states by; of the start states, if left out."""
     rows, model = learned_rows(fitted), _model(fitted)
     asked = _asked(fitted, states, rows)
@@ -52,8 +52,10 @@ def _group_names(log: Log, rows: IntArray, first: IntArray) -> list[Any]:
     return names
 
 
-def interval_for(fitted: Fitted, states: ArrayLike | None = None, level: float = 0.95, kind: str = "auto") -> Interval:
-    """The interval of the mean value of states, of one of the kinds in ``INTERVALS``."""
+def interval_for(
+    fitted: Fitted, states: ArrayLike | None = None, level: float = 0.95, kind: IntervalKind = "auto"
+) -> Interval:
+    """The interval of the mean value of states, of one of the kinds."""
     if kind == "returns":
         return mean_interval(_returns(fitted, states), level)
     if kind == "bootstrap":

@@ -65,7 +65,7 @@ class Target:
             return self.function(observations)
         except TlstdError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # sys.exit() in a policy is a mistake of the policy
             at = extract_tb(error.__traceback__)[-1]
             kinds = "numbers of states (M,)" if observations.ndim == 1 else "observations (M, D)"
             raise InvalidInputError(

@@ -12,7 +12,7 @@ from tlstd.evaluation.action_values import choose_dimension, constants
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.task import EvaluationTask
-from tlstd.evaluation.value_function import ValueFunction
+from tlstd.evaluation.value_function import Kind, ValueFunction
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 
 FEWEST_VISITS = 20
@@ -28,6 +28,7 @@ def add_action_values(run: EvaluationTask, target: Target) -> Fitted:
     assert log.actions is not None
     run.report("action values", 0.1)
     features = run.feature_map(joint=run.continuous)
+    kind: Kind
     kind, n_actions = ("joint", log.actions.shape[1]) if run.continuous else ("actions", target.n_actions(log))
     offsets = constants(log, target, run.gamma, n_actions)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,6 +42,12 @@ ESTIMATORS = (
     "doubly robust",
 )
 """Rows of the table by name, for ``estimators=``."""
+
+FeaturesName: TypeAlias = Literal["auto", "columns"]
+Features: TypeAlias = FeatureMap | FeaturesName
+StartName: TypeAlias = Literal["first", "all"]
+Start: TypeAlias = ArrayLike | StartName
+Probabilities: TypeAlias = Literal["logged", "estimate"]
 
 Report = Callable[[str, float], None]
 """Told what is being done, and how much of all is done."""
@@ -83,11 +89,11 @@ class EvaluationTask:
         self,
         log: Log,
         gamma: float,
-        features: FeatureMap | str,
+        features: Features,
         policy: Any,
-        start: ArrayLike | str | None,
+        start: Start | None,
         estimators: Iterable[str] | None,
-        probabilities: str,
+        probabilities: Probabilities,
         everything: bool,
         level: float,
         report: Report | None,
@@ -110,7 +116,7 @@ class EvaluationTask:
         if self.target is not None and self.target.function is not None:
             self.policy = self.target.function
         self.asked = _names(estimators)
-        self.probabilities = parameters.choice("probabilities", probabilities, ("logged", "estimate"))
+        self.probabilities: Probabilities = parameters.choice("probabilities", probabilities, get_args(Probabilities))
         self.everything = parameters.flag("all", everything)
         self.level = parameters.positive("level", level, high=1.0)
         self._report, self._done = report, 0.0
@@ -143,7 +149,7 @@ class EvaluationTask:
             return self.log.policy
         return policy
 
-    def _start_sets(self, start: ArrayLike | str | None) -> dict[str, Starts]:
+    def _start_sets(self, start: Start | None) -> dict[str, Starts]:
         """Each set of start states, by name."""
         log = self.log
         if start is not None and not isinstance(start, str):
@@ -155,7 +161,7 @@ class EvaluationTask:
                     "The log has no ends: the value is the mean over all its states, and that of the first."
                 )
         else:
-            parameters.choice("start", start, ("first", "all"), why=", or states")
+            parameters.choice("start", start, get_args(StartName), why=", or states")
             sets = {"start states": log.start_rows} if start == "first" else {"all states": np.arange(len(log))}
         if any(not rows.size for rows in sets.values()):
             raise InvalidInputError('the log has no first row of an episode: pass start="all", or states')
@@ -232,13 +238,13 @@ def _names(estimators: Iterable[str] | None) -> set[str] | None:
     return names
 
 
-def feature_map(given: FeatureMap | str, log: Log, joint: bool = False) -> FeatureMap:
+def feature_map(given: Features, log: Log, joint: bool = False) -> FeatureMap:
     """The map that a name stands for with a log; ``joint``: of states and continuous actions side by side."""
     if not isinstance(given, str):
         check_map(given)
         return given
     states = np.hstack([log.states, log.actions]) if joint and log.actions is not None else log.states
-    parameters.choice("features", given, ("auto", "columns"), why=", or a feature map")
+    parameters.choice("features", given, get_args(FeaturesName), why=", or a feature map")
     if log.discrete and not joint:
         assert log.n_observations is not None
         return OneHot([0], [max(1, log.n_observations - 1)])

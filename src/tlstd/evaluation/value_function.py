@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,7 @@ from tlstd.features.states import encoded
 from tlstd.logs.log import Log
 
 CLASS_NAME = "ValueFunction"
-KINDS = ("states", "actions", "joint")
+Kind: TypeAlias = Literal["states", "actions", "joint"]
 
 
 class Encoded(NamedTuple):
@@ -73,13 +73,13 @@ class ValueFunction:
         features: FeatureMap,
         gamma: float,
         *,
-        kind: str = "states",
+        kind: Kind = "states",
         n_actions: int = 0,
         offsets: ArrayLike | None = None,
     ) -> None:
         self.model, self.features = model, features
         self.gamma = parameters.real("gamma", gamma, low=0.0, high=1.0)
-        self.kind = parameters.choice("kind", kind, KINDS)
+        self.kind: Kind = parameters.choice("kind", kind, get_args(Kind))
         self.n_actions = parameters.integer("n_actions", n_actions, low=0 if kind == "states" else 1)
         size = self.n_actions if kind == "actions" else 1
         self.offsets = locked(np.zeros(size) if offsets is None else as_floats(offsets, "offsets", 1).copy())

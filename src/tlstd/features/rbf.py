@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,8 @@ from tlstd.core.arrays import FloatArray, as_real, locked
 from tlstd.errors import InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory
 from tlstd.features.states import as_box, as_counts, as_state, as_states
+
+Convention: TypeAlias = Literal["paper", "gaussian"]
 
 
 class RBF(EqualByArguments):
@@ -75,14 +77,14 @@ class RBF(EqualByArguments):
         grid: int | Sequence[int],
         width: float | Sequence[float],
         bias: bool = False,
-        convention: Literal["paper", "gaussian"] = "paper",
+        convention: Convention = "paper",
     ) -> None:
         self.low, self.high = as_box(low, high)
         self.grid = as_counts("grid", grid, self.low.size, low=2, why=" (both edges have centres)")
         self.width = _width(width, self.low.size)
         self.bias = parameters.flag("bias", bias)
-        self.convention = parameters.choice(
-            "convention", convention, ("paper", "gaussian"), why=" (without or with ½ in the exponent)"
+        self.convention: Convention = parameters.choice(
+            "convention", convention, get_args(Convention), why=" (without or with ½ in the exponent)"
         )
         self.n_features = math.prod(self.grid) + self.bias
         self._axes = [np.linspace(a, b, n) for a, b, n in zip(self.low, self.high, self.grid, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from tlstd.classic import merged_systems
 from tlstd.core import parameters
@@ -24,6 +24,9 @@ STREAM_SAMPLES = 16_384
 """Samples that ``reads="stream"`` keeps by default."""
 FOLD_DIMENSION = 60
 """Dimension of the space on which folded samples are exact where the solution's is chosen."""
+
+Auto: TypeAlias = Literal["auto"]
+Reads: TypeAlias = Literal["batch", "stream"]
 
 
 class KrylovLSTD(SampleKeeper):
@@ -97,8 +100,8 @@ class KrylovLSTD(SampleKeeper):
         n_features: int,
         *,
         lambda_: float,
-        dimension: int | str = "auto",
-        reads: str = "batch",
+        dimension: int | Auto = "auto",
+        reads: Reads = "batch",
         ridge: float = 0.0,
         beta: float | None = None,
         max_samples: int | None = None,
@@ -107,11 +110,11 @@ class KrylovLSTD(SampleKeeper):
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
         self._fixed: int | None = None
         if isinstance(dimension, str):
-            parameters.choice("dimension", dimension, ("auto",), why=" or an integer >= 1")
+            parameters.choice("dimension", dimension, get_args(Auto), why=" or an integer >= 1")
         else:
             self._fixed = dimension = parameters.integer("dimension", dimension, why=' or "auto"')
-        self.dimension: int | str = dimension
-        self.reads = parameters.choice("reads", reads, ("batch", "stream"))
+        self.dimension: int | Auto = dimension
+        self.reads: Reads = parameters.choice("reads", reads, get_args(Reads))
         self.ridge = parameters.real("ridge", ridge, low=0.0, high=1e100)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
         self.max_samples = None if max_samples is None else parameters.integer("max_samples", max_samples, low=2)

@@ -11,11 +11,11 @@ import numpy as np
 from tlstd.core import parameters
 from tlstd.errors import InvalidInputError
 from tlstd.logs.checking import check
-from tlstd.logs.columns import Names
+from tlstd.logs.columns import Names, Preset
 from tlstd.logs.log import Log
 from tlstd.logs.readers import Columns, Places
 from tlstd.logs.reading import Source, joined
-from tlstd.logs.table import Checked
+from tlstd.logs.table import Checked, Ends
 
 ROWS = 500_000
 """Rows of a piece unless told otherwise."""
@@ -24,13 +24,13 @@ ROWS = 500_000
 def read_chunks(
     frame: Any,
     columns: Mapping[str, Names] | None = None,
-    preset: str | None = None,
+    preset: Preset | None = None,
     *,
     rows: int = ROWS,
     discrete: bool | None = None,
     n_observations: int | None = None,
     time_limit: int | None = None,
-    ends: str | None = None,
+    ends: Ends | None = None,
     storage: Mapping[str, str] | None = None,
 ) -> Iterator[Log]:
     """Read a log in pieces of about ``rows`` steps, each of them a :class:`Log`.

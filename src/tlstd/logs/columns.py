@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from tlstd.core import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
@@ -45,7 +45,9 @@ KNOWN: dict[str, tuple[str, ...]] = {
 }
 """Names by which a column is known for what it is, whatever the case of their letters."""
 
-PRESETS: dict[str, dict[str, tuple[str, ...]]] = {
+Preset: TypeAlias = Literal["minari", "lerobot", "rllib", "d4rl", "flat"]
+
+PRESETS: dict[Preset, dict[str, tuple[str, ...]]] = {
     "minari": {
         "observation": ("observations",),
         "action": ("actions",),
@@ -108,7 +110,7 @@ class Mapped(NamedTuple):
     notes: tuple[str, ...]
 
 
-def find(names: Sequence[str], columns: Mapping[str, Names] | None, preset: str | None, where: str) -> Mapped:
+def find(names: Sequence[str], columns: Mapping[str, Names] | None, preset: Preset | None, where: str) -> Mapped:
     """Say which of the columns ``names`` is what.
 
     Example
@@ -123,7 +125,7 @@ def find(names: Sequence[str], columns: Mapping[str, Names] | None, preset: str 
     left_out = {role for role, given in (columns or {}).items() if given is None}
     table = KNOWN
     if preset is not None:
-        parameters.choice("preset", preset, tuple(PRESETS))
+        parameters.choice("preset", preset, get_args(Preset))
         table = PRESETS[preset]
     for role in ROLES:
         if role in chosen or role in left_out:

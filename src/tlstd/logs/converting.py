@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -10,13 +10,12 @@ from tlstd.core import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.logs.draft import EXACT, Draft, as_column, nanoseconds, time_kind
 from tlstd.logs.messages import first_value, plain, type_name
-from tlstd.logs.table import FLAGS, AnyArray, BoolArray
+from tlstd.logs.table import FLAGS, AnyArray, BoolArray, Ends, OnNan
 
 MOST_STATES = 1_000
 """Integers below this count as discrete observations, and also those below the number of rows."""
 MOST_NUMBERS = 1_000
 """Numbers in an observation above which it is taken for an image."""
-ENDS = ("terminated", "truncated")
 _WORDS = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False, "yes": True, "no": False}
 
 
@@ -24,8 +23,8 @@ def check_options(draft: Draft) -> None:
     """What the caller says fits together."""
     table = draft.table
     if table.ends is not None:
-        parameters.choice("ends", table.ends, ENDS)
-    parameters.choice("on_nan", table.on_nan, ("refuse", "drop"))
+        parameters.choice("ends", table.ends, get_args(Ends))
+    parameters.choice("on_nan", table.on_nan, get_args(OnNan))
     if table.time_limit is not None:
         parameters.integer("time_limit", table.time_limit)
     if table.n_observations is not None:

@@ -18,10 +18,10 @@ from tlstd.features.base import FeatureMap
 from tlstd.features.states import encoded_once
 from tlstd.logs import minari
 from tlstd.logs.checking import check
-from tlstd.logs.columns import Names
+from tlstd.logs.columns import Names, Preset
 from tlstd.logs.messages import FILES_NOTE, LOST_NOTE, STREAM_NOTE
 from tlstd.logs.reading import Source
-from tlstd.logs.table import MEMORY, Checked, Table
+from tlstd.logs.table import MEMORY, Checked, Ends, OnNan, Table
 
 BoolArray = NDArray[np.bool_]
 
@@ -117,10 +117,10 @@ class Log:
         discrete: bool | None = None,
         n_observations: int | None = None,
         time_limit: int | None = None,
-        ends: str | None = None,
+        ends: Ends | None = None,
         columns: Sequence[str] | None = None,
         memory: int = MEMORY,
-        on_nan: str = "refuse",
+        on_nan: OnNan = "refuse",
     ) -> Log:
         """A log from columns, one row a step; ``docs/logs.md`` says what is mended and what is refused.
 
@@ -192,14 +192,14 @@ class Log:
         cls,
         frame: Any,
         columns: Mapping[str, Names] | None = None,
-        preset: str | None = None,
+        preset: Preset | None = None,
         *,
         discrete: bool | None = None,
         n_observations: int | None = None,
         time_limit: int | None = None,
-        ends: str | None = None,
+        ends: Ends | None = None,
         memory: int = MEMORY,
-        on_nan: str = "refuse",
+        on_nan: OnNan = "refuse",
         storage: Mapping[str, str] | None = None,
         report: Callable[[str, float], None] | None = None,
     ) -> Log:

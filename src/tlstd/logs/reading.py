@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tlstd.errors import InvalidInputError
-from tlstd.logs.columns import Names, find
+from tlstd.logs.columns import Names, Preset, find
 from tlstd.logs.draft import EXACT, as_numbers, time_kind
 from tlstd.logs.readers import Columns, Part, Places, open_parts
 from tlstd.logs.table import AnyArray, Table
@@ -33,7 +33,7 @@ class Source:
         self,
         source: Any,
         columns: Mapping[str, Names] | None,
-        preset: str | None,
+        preset: Preset | None,
         storage: Mapping[str, str] | None = None,
     ) -> None:
         self.parts, self.name, notes = open_parts(source, storage)

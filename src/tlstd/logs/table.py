@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.logs.messages import name_rows
 
+Ends: TypeAlias = Literal["terminated", "truncated"]
+OnNan: TypeAlias = Literal["refuse", "drop"]
 BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]
 
@@ -38,10 +40,10 @@ class Table:
     discrete: bool | None = None
     n_observations: int | None = None
     time_limit: int | None = None
-    ends: str | None = None
+    ends: Ends | None = None
     columns: tuple[str, ...] | None = None
     memory: int = MEMORY
-    on_nan: str = "refuse"
+    on_nan: OnNan = "refuse"
     names: dict[str, str] = field(default_factory=dict)
     """What the columns are called in the source, by what they are."""
     where: Callable[[Sequence[int]], str] = name_rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from tlstd.classic import merged_systems
 from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
+from tlstd.core.parameters import Trace
 from tlstd.data.batch import Batch, vector_arrays
 from tlstd.data.transitions import Transition
 from tlstd.data.vectors import Vector
@@ -18,6 +19,8 @@ from tlstd.estimators.base import Factory, synchronized
 from tlstd.truncated.factor_stream import FactorStream
 from tlstd.truncated.truncated_system import Solution
 from tlstd.truncated.truncation import TruncatedEstimator
+
+Reads: TypeAlias = Literal["exact", "projected"]
 
 
 class TLSTD(TruncatedEstimator):
@@ -34,7 +37,8 @@ class TLSTD(TruncatedEstimator):
     n_features : int
         Number of features d; may be as large as 2**31 when features are sparse.
     rank : int
-        Number of singular values that survive a full buffer; at most ``n_features``.
+        Number of singular values that survive a full buffer; at most ``n_features``, and 23,170, beyond which factors
+        need more than 8.6 GB.
     lambda_ : float in [0, 1]
         Trace parameter. It decides whether a small rank suffices with tile coding: prefer values near 1 there.
     buffer_size : int, optional
@@ -95,16 +99,16 @@ class TLSTD(TruncatedEstimator):
         buffer_size: int | None = None,
         rcond: float = 1e-4,
         beta: float | None = None,
-        trace: str = "accumulating",
+        trace: Trace = "accumulating",
         subspace_lambda: float | None = None,
-        reads: str = "exact",
+        reads: Reads = "exact",
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, lambda_=lambda_, n_targets=n_targets)
         self._truncate(
             rank, buffer_size=buffer_size, rcond=rcond, beta=beta, trace=trace, subspace_lambda=subspace_lambda
         )
-        self.reads = parameters.choice("reads", reads, ("exact", "projected"))
+        self.reads: Reads = parameters.choice("reads", reads, get_args(Reads))
         self._stream = None
         if self.reads == "projected":
             if self.trace == "replacing":

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 
 from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray
 from tlstd.core.file_format import Saved, State
+from tlstd.core.parameters import Trace
 from tlstd.core.svd import inverse_factors, svd
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator, synchronized
@@ -32,12 +35,15 @@ class TruncatedEstimator(LinearEstimator):
         read_at_every_step: bool = False,
         rcond: float,
         beta: float | None,
-        trace: str,
+        trace: Trace,
         subspace_lambda: float | None = None,
     ) -> None:
         """Check and keep the options, and make the system."""
         self.rank = parameters.integer(
             "rank", rank, low=smallest_rank, high=self.n_features, why=" (the number of features)"
+        )
+        parameters.check_memory(
+            f"rank is {self.rank}", 16 * self.rank**2, "the factors of so many columns", remedy="use a smaller rank"
         )
         if buffer_size is not None:
             why = " (a read takes its third power)"
@@ -45,7 +51,7 @@ class TruncatedEstimator(LinearEstimator):
         self.buffer_size = buffer_size
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
-        self.trace = parameters.choice("trace", trace, ("accumulating", "replacing"))
+        self.trace: Trace = parameters.choice("trace", trace, get_args(Trace))
         self._replacing = self.trace == "replacing"
         if subspace_lambda is not None:
             subspace_lambda = parameters.real("subspace_lambda", subspace_lambda, low=0.0, high=1.0)

@@ -9,6 +9,7 @@ import numpy as np
 from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.file_format import Saved, State
+from tlstd.core.parameters import Trace
 from tlstd.core.threads import one_thread
 from tlstd.data.batch import Batch, vector_arrays
 from tlstd.data.vectors import SparseVector, Vector
@@ -31,7 +32,7 @@ class ATD(TruncatedEstimator, SteppingEstimator):
     ----------
     n_features : int
     rank : int
-        Rank of A's approximation, from 0 to ``n_features``.
+        Rank of A's approximation, from 0 to ``n_features``; at most 23,170, as in ``TLSTD``.
     step_size : float, :class:`~tlstd.Decay` or callable t -> α_t
         α of the least-squares part.
     lambda_ : float in [0, 1]
@@ -72,7 +73,7 @@ class ATD(TruncatedEstimator, SteppingEstimator):
         buffer_size: int | None = None,
         rcond: float = 1e-4,
         beta: float | None = None,
-        trace: str = "accumulating",
+        trace: Trace = "accumulating",
         n_targets: int = 1,
     ) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)

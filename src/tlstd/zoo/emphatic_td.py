@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias, get_args
+
 import numpy as np
 
 from tlstd.classic.kernels import td as kernels
@@ -14,6 +16,8 @@ from tlstd.data.transitions import Transition
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.base import Factory
 from tlstd.estimators.step_sizes import StepSize
+
+Interest: TypeAlias = Literal["all", "starts"]
 
 
 class EmphaticTD(TDFamily):
@@ -62,10 +66,10 @@ class EmphaticTD(TDFamily):
     """
 
     def __init__(
-        self, n_features: int, *, step_size: StepSize, lambda_: float, interest: str = "all", n_targets: int = 1
+        self, n_features: int, *, step_size: StepSize, lambda_: float, interest: Interest = "all", n_targets: int = 1
     ) -> None:
         super().__init__(n_features, step_size=step_size, lambda_=lambda_, n_targets=n_targets)
-        self.interest = parameters.choice("interest", interest, ("all", "starts"))
+        self.interest: Interest = parameters.choice("interest", interest, get_args(Interest))
         # the number of samples before a part that is learned from, and F and ρ before it and after each of its steps
         self._history: tuple[int, FloatArray] = (0, np.zeros((2, 1)))
 

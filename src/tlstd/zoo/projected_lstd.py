@@ -89,6 +89,12 @@ class ProjectedLSTD(LinearEstimator):
         self._sketch = Sketch.checked(dimension, nonzeros, seed)
         self.dimension, _, self.seed = self._sketch
         self.nonzeros = None if nonzeros is None else self._sketch.nonzeros
+        parameters.check_memory(
+            f"dimension is {self.dimension}",
+            8 * self.dimension * (self.dimension + self.n_targets),
+            "its system",
+            remedy="use a smaller dimension",
+        )
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.beta = None if beta is None else parameters.positive("beta", beta, high=1.0)
         self._seen = FeatureIndex(self.n_features)

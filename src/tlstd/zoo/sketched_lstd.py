@@ -89,6 +89,12 @@ class SketchedLSTD(LinearEstimator):
         self.nonzeros = None if nonzeros is None else self._sketch.nonzeros
         self.rcond = parameters.real("rcond", rcond, low=0.0, high=1.0, open_high=True)
         self.memory_limit = parameters.integer("memory_limit", memory_limit)
+        parameters.check_memory(
+            f"dimension is {self.dimension} with n_targets={self.n_targets}",
+            8 * self.dimension * self.n_targets,
+            "the right side of its system",
+            remedy="use a smaller dimension or fewer targets",
+        )
         self._seen = FeatureIndex(self.n_features)
         self._M: FloatArray = np.zeros((0, self.dimension))  # (SA)ᵀ, with room below
         self._b: FloatArray = np.zeros((self.dimension, self.n_targets))

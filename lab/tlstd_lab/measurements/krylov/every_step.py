@@ -11,6 +11,7 @@ from tlstd import TLSTD, KrylovLSTD
 from tlstd.domains.energy_programme import exact_values
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.estimators.base import LinearEstimator
+from tlstd.krylov.krylov_lstd import Auto
 from tlstd.streams.simulated import encode, trajectory
 from tlstd_lab.bench.timing import timed
 from tlstd_lab.measurements.krylov.topic import DIMENSION, ENERGY_SAMPLES, LAMBDA, REPEATS, Data, Topic
@@ -29,7 +30,7 @@ class Learner(NamedTuple):
     """Whether it has targets against t-LSTD."""
 
 
-def krylov(made: Problem, dimension: int | str) -> KrylovLSTD:
+def krylov(made: Problem, dimension: int | Auto) -> KrylovLSTD:
     return KrylovLSTD(made.features.n_features, lambda_=LAMBDA, dimension=dimension, reads="stream")
 
 
