@@ -11,7 +11,7 @@ from tlstd.core.arrays import FloatArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.parameters import Trace
 from tlstd.core.svd import inverse_factors, svd
-from tlstd.errors import InvalidParameterError
+from tlstd.errors import CapacityError, InvalidParameterError
 from tlstd.estimators.base import LinearEstimator, synchronized
 from tlstd.truncated.truncated_system import TruncatedSystem
 
@@ -42,9 +42,11 @@ class TruncatedEstimator(LinearEstimator):
         self.rank = parameters.integer(
             "rank", rank, low=smallest_rank, high=self.n_features, why=" (the number of features)"
         )
-        parameters.check_memory(
-            f"rank is {self.rank}", 16 * self.rank**2, "the factors of so many columns", remedy="use a smaller rank"
-        )
+        if buffer_size is None and self.rank > MAX_BUFFER:  # before a buffer of that length is made
+            raise CapacityError(
+                f"rank is {self.rank}: the buffer is as long as the rank unless buffer_size is given, and holds at most "
+                f"{MAX_BUFFER} samples: use a smaller rank, or pass buffer_size"
+            )
         if buffer_size is not None:
             why = " (a read takes its third power)"
             buffer_size = parameters.integer("buffer_size", buffer_size, high=MAX_BUFFER, why=why)
