@@ -98,7 +98,7 @@ def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
     except BaseException as error:
         with suppress(OSError):
             os.unlink(temporary)
-        if isinstance(error, OSError) and error.errno is not None:  # a full disk names no file, and the temporary one says nothing
+        if isinstance(error, OSError) and error.errno is not None:  # a full disk names no file
             error.filename, error.filename2 = target, None
         raise
     sync_folder(os.path.dirname(target))

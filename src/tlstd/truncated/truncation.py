@@ -44,7 +44,7 @@ class TruncatedEstimator(LinearEstimator):
         )
         if buffer_size is None and self.rank > MAX_BUFFER:  # before a buffer of that length is made
             raise CapacityError(
-                f"rank is {self.rank}: the buffer is as long as the rank unless buffer_size is given, and holds at most "
+                f"rank is {self.rank}: the buffer is as long as the rank unless buffer_size is given, and has at most "
                 f"{MAX_BUFFER} samples: use a smaller rank, or pass buffer_size"
             )
         if buffer_size is not None:
