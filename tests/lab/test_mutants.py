@@ -126,7 +126,7 @@ def test_tests_of_the_package_and_importers_come_first(toy: Path) -> None:
 def test_a_run(toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.read_bytes() for path in toy.rglob("*") if path.is_file()}
     out, page = toy.parent / "out", toy.parent / "page.md"
-    options = ["--root", str(toy), "--out", str(out), "--n", "0", "--write", str(page), "--budget", "2"]
+    options = ["--root", str(toy), "--out", str(out), "--n", "0", "--write", str(page), "--budget", "4"]
     assert command.main(options) == 1  # one is stale
     printed = capsys.readouterr().out
     assert "| sums |  | 2 / 3 |" in printed

@@ -36,7 +36,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the drawing; default: 0")
     parser.add_argument("--only", metavar="PACKAGE", help="mutants of this package only")
     parser.add_argument("--workers", type=int, default=2, help="mutants tried at the same time; default: 2")
-    parser.add_argument("--budget", type=float, default=60.0, help="seconds of unmutated tests per mutant; default: 60")
+    parser.add_argument("--budget", type=float, default=90.0, help="seconds of unmutated tests per mutant; default: 90")
     parser.add_argument("--out", type=Path, default=Path("tlstd-mutants"), help="folder of results and copies")
     parser.add_argument("--list", action="store_true", help="print the mutants and try none")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the results into this page")
@@ -60,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise SystemExit(f"another run uses {out}: wait for it, or choose another folder with --out") from None
+        state = commit(root)  # before the tree can change
         trials = Trials(root, out, given.workers, given.budget)
         results = tried([one for one in mutants if one.change], trials, out / "results.jsonl")
     for one in stale:
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         facts = {
             "budget": given.budget,
             "command": " ".join([*words, *([f"--only {given.only}"] if given.only else []), f"--write {given.write}"]),
-            "commit": commit(root),
+            "commit": state,
             "workers": given.workers,
         }
         given.write.write_text(page.page(mutants, results, trials.times.failing, facts), encoding="utf-8")

@@ -29,12 +29,13 @@ class Imports:
 
     def nearest_tests(self, file: str) -> list[str]:
         """Files with tests: those of the file itself, of its package or that import it, and then over more imports."""
-        package = f"tests/{Path(file).parts[2]}/"
+        package = Path(file).parts[2].removesuffix(".py")
+        rooms = f"tests/{package}/", f"tests/test_{package}.", f"tests/test_{package}_"
         distances = self.distances(file)
         ranks = {}
         for test in self.tests:
             same_name = Path(test).stem == f"test_{Path(file).stem}"
-            own = same_name or test.startswith(package)
+            own = same_name or test.startswith(rooms)
             if own or test in distances:
                 distance = distances.get(test, len(distances))
                 ranks[test] = (min(distance, 1) if own else distance, not own, not same_name, distance, test)
@@ -55,15 +56,14 @@ def imports(root: Path) -> Imports:
     tests = set()
     for path in files.values():
         file, text = path.relative_to(root).as_posix(), path.read_text("utf-8")
-        if (path.name.startswith("test_") and file.startswith("tests/")) or (
-            not file.startswith("tests/") and ">>> " in text
-        ):
+        if path.name.startswith("test_") if file.startswith("tests/") else ">>> " in text:
             tests.add(file)
         for module, name in _names(ast.parse(text)):
-            module = homes.get(module, {}).get(name, module)
-            target = files.get(f"{module}.{name}", files.get(module))
-            if target is not None:
-                importers.setdefault(target.relative_to(root).as_posix(), set()).add(file)
+            public = homes.get(module, {})
+            for home in public.values() if name == "*" and public else [public.get(name, module)]:
+                target = files.get(f"{home}.{name}", files.get(home))
+                if target is not None:
+                    importers.setdefault(target.relative_to(root).as_posix(), set()).add(file)
     return Imports(importers, frozenset(tests))
 
 
@@ -71,12 +71,12 @@ def _homes(package: str, stubs: Mapping[str, Path]) -> dict[str, str]:
     """The module of each name in the stub of a package."""
     found: dict[str, str] = {}
     for module, name in _names(ast.parse(stubs[package].read_text("utf-8"))):
-        found |= _homes(module, stubs) if name == "*" else {name: module}
+        found |= {name: module} if name != "*" else _homes(module, stubs) if module in stubs else {}
     return found
 
 
 def _names(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Modules and the names that are taken from them: by imports, and as attributes of an imported module."""
+    """Modules and the names that are taken from them: by imports, as attributes, and in texts that may name a module."""
     modules = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -85,6 +85,8 @@ def _names(tree: ast.AST) -> Iterator[tuple[str, str]]:
             for alias in node.names:
                 modules[alias.asname or alias.name] = alias.name
                 yield alias.name, ""
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
+            yield node.value, "*"
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
             yield modules[node.value.id], node.attr
