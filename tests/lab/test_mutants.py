@@ -130,13 +130,15 @@ def test_a_run(toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(options) == 1  # one is stale
     printed = capsys.readouterr().out
     assert "| sums |  | 2 / 3 |" in printed
-    assert "stale: written: stale" in printed
+    assert "stale: stale: src/toy/sums/add.py" in printed
     text = page.read_text()
     survivors = text.partition("no test caught")[2].partition("##")[0]
     assert "`c -= 1` → `c -= 2`" in survivors
     assert "`a + b`" not in survivors
     assert {path: path.read_bytes() for path in toy.rglob("*") if path.is_file()} == before
     assert not list(out.glob("copy*"))
+    with (out / "results.jsonl").open("a") as log:
+        log.write('{"key"')  # a line that was broken off
     shutil.rmtree(next(out.glob("tree-*")) / "tests")  # a second run has nothing to try
     assert command.main(options) == 1
     assert page.read_text() == text

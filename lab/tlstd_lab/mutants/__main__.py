@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stale = [one for one in mutants if one.change is None]
     if given.list:
         for one in mutants:
-            print(f"{place(one)}  {one.package}, {one.operator}: {page.change_of(one)}")
+            print(f"{one.place}  {one.package}: {page.change_of(one)}")
         return int(bool(stale))
     out.mkdir(parents=True, exist_ok=True)
     with (out / "lock").open("w") as lock:
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results = tried([one for one in mutants if one.change], trials, out / "results.jsonl")
     for one in stale:
         print(f"stale: {one.name}: {one.file} does not have its old text exactly once")
-    print(page.scores(mutants, results))
+    print(page.scores(results))
     if given.write:
         words = ["uv run python -m tlstd_lab.mutants", f"--n {given.n} --seed {given.seed}"]
         facts = {
@@ -85,44 +85,31 @@ def commit(root: Path) -> str:
     return told.stdout.strip() or "unknown"
 
 
-def place(mutant: Mutant) -> str:
-    """The file and line of a mutant."""
-    return f"{mutant.file}:{mutant.change.line if mutant.change else '?'}"
-
-
-def tried(mutants: Sequence[Mutant], trials: Trials, file: Path) -> dict[str, Any]:
+def tried(mutants: Sequence[Mutant], trials: Trials, file: Path) -> dict[Mutant, dict[str, Any]]:
     """The results of these mutants, from the file of results or from new trials, which are added to it."""
     lines = file.read_text("utf-8").splitlines(keepends=True) if file.exists() else []
-    rows = [json.loads(line) for line in lines if line.endswith("\n")]  # the last one may have been broken off
-    key = [trials.digest, trials.budget]
-    results = {row["name"]: row for row in rows if row["key"] == key}
-    left = [one for one in mutants if one.name not in results]
+    whole = [line for line in lines if line.endswith("\n")]  # the last one may have been broken off
+    file.write_text("".join(whole), "utf-8")
+    keys = {f"{trials.digest} {trials.budget:g} {one.file} {one.change}": one for one in mutants}
+    results = {keys[row["key"]]: row for row in map(json.loads, whole) if row["key"] in keys}
+    left = {key: one for key, one in keys.items() if one not in results}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ThreadPoolExecutor(trials.workers) as pool, file.open("a", encoding="utf-8") as log:
         try:
-            trials.measure(left)
-            waiting = {pool.submit(trials.outcome, one): one for one in left}
+            trials.measure(list(left.values()))
+            waiting = {pool.submit(trials.outcome, one): key for key, one in left.items()}
             for number, ended in enumerate(as_completed(waiting), 1):
-                one = waiting[ended]
-                row = {
-                    "key": key,
-                    "name": one.name,
-                    "place": place(one),
-                    "change": page.change_of(one),
-                    **ended.result(),
-                }
-                log.write(json.dumps(row) + "\n")
+                key, row = waiting[ended], ended.result()
+                results[left[key]] = row
+                log.write(json.dumps({"key": key, **row}) + "\n")
                 log.flush()
-                results[one.name] = row
-                print(
-                    f"{number}/{len(left)}  {row['result']:8} {row['seconds']:6.1f} s  {place(one)}  {row['change']}",
-                    flush=True,
-                )
+                told = f"{row['result']:8} {row['seconds']:6.1f} s  {left[key].place}  {page.change_of(left[key])}"
+                print(f"{number}/{len(left)}  {told}", flush=True)
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            trials.stop()
+            trials.stopped = True
+            pool.shutdown(cancel_futures=True)
             raise
-    return {one.name: results[one.name] for one in mutants}
+    return {one: results[one] for one in mutants}
 
 
 if __name__ == "__main__":

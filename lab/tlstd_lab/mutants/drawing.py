@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import random
 import tomllib
 from collections import defaultdict
@@ -21,20 +20,33 @@ AT_LEAST = 4
 class Mutant:
     """A change of one file; a stale one (None) does not fit the file any more."""
 
-    name: str
-    package: str
     file: str
-    operator: str
     change: Change | None
+    name: str = ""
     why: str = ""
+
+    @property
+    def package(self) -> str:
+        """The folder below the library; files beside the folders go by the library's name."""
+        parts = Path(self.file).parts
+        return parts[2 if len(parts) > 3 else 1]
+
+    @property
+    def place(self) -> str:
+        """The file and line."""
+        return f"{self.file}:{self.change.line if self.change else '?'}"
+
+    @property
+    def is_written(self) -> bool:
+        """Whether a person wrote it."""
+        return bool(self.name)
 
 
 def sources(root: Path) -> dict[str, list[Path]]:
-    """The files of each package below ``src/<library>``; those beside the packages go by the library's name."""
+    """The files of each package."""
     found = defaultdict(list)
     for path in sorted((root / "src").glob("*/**/*.py")):
-        inside = path.relative_to(root / "src").parts
-        found[inside[1 if len(inside) > 2 else 0]].append(path)
+        found[Mutant(path.relative_to(root).as_posix(), None).package].append(path)
     return dict(found)
 
 
@@ -76,9 +88,7 @@ def drawn(root: Path, n: int, seed: int) -> list[Mutant]:
             if not places[operator]:
                 del places[operator]
             if change.fits(path.read_bytes()):
-                file = path.relative_to(root).as_posix()
-                name = hashlib.sha256(f"{file} {change}".encode()).hexdigest()[:12]
-                found.append(Mutant(name, package, file, operator, change))
+                found.append(Mutant(path.relative_to(root).as_posix(), change))
     random.Random(seed).shuffle(found)  # so that a run that was broken off is a sample of all packages
     return found
 
@@ -96,6 +106,4 @@ def _read(root: Path, entry: Mapping[str, str]) -> Mutant:
     if source.count(old) == 1:
         start = source.index(old)
         change = Change("written", source[:start].count(b"\n") + 1, start, old, new)
-    inside = Path(entry["file"]).parts
-    package = inside[2 if len(inside) > 3 else 1]
-    return Mutant(f"written: {entry['name']}", package, entry["file"], "written", change, entry["why"])
+    return Mutant(entry["file"], change, entry["name"], entry["why"])

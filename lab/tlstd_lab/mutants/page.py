@@ -8,8 +8,8 @@ from typing import Any
 from tlstd_lab.mutants.drawing import Mutant
 from tlstd_lab.tables import table
 
-Results = Mapping[str, Mapping[str, Any]]
-"""What became of each mutant, by its name."""
+Results = Mapping[Mutant, Mapping[str, Any]]
+"""What became of each mutant that was tried."""
 
 HEAD = """\
 # What the tests catch
@@ -35,7 +35,7 @@ def change_of(mutant: Mutant) -> str:
     """What is replaced by what, in one line.
 
     >>> from tlstd_lab.mutants.operators import Change
-    >>> change_of(Mutant("a", "b", "c.py", "sign", Change("sign", 1, 0, b"x + 1", b"x - 1")))
+    >>> change_of(Mutant("a.py", Change("sign", 1, 0, b"x + 1", b"x - 1")))
     '`x + 1` → `x - 1`'
     """
     if mutant.change is None:
@@ -46,36 +46,32 @@ def change_of(mutant: Mutant) -> str:
 
 def score(mutants: Sequence[Mutant], results: Results) -> str:
     """How many of these mutants were caught."""
-    caught = sum(results[one.name]["result"] != "survived" for one in mutants)
+    caught = sum(results[one]["result"] != "survived" for one in mutants)
     return f"{caught} / {len(mutants)}" if mutants else ""
 
 
-def scores(mutants: Sequence[Mutant], results: Results) -> str:
-    """The table by package; mutants without a result do not count."""
-    tried = [one for one in mutants if one.name in results]
+def scores(results: Results) -> str:
+    """The table by package."""
     lines = []
-    for package in [*sorted({one.package for one in tried}), ""]:
-        of = [one for one in tried if package in ("", one.package)]
-        hand = [one for one in of if one.operator == "written"]
-        lines.append(
-            [package or "**all**", score([one for one in of if one not in hand], results), score(hand, results)]
-        )
+    for package in [*sorted({one.package for one in results}), ""]:
+        of = [one for one in results if package in ("", one.package)]
+        drawn, written = ([one for one in of if one.is_written == by_hand] for by_hand in (False, True))
+        lines.append([package or "**all**", score(drawn, results), score(written, results)])
     return table(["package", "drawn: caught / all", "by hand: caught / all"], lines)
 
 
 def listed(mutants: Sequence[Mutant]) -> str:
     """Mutants by place, each with its change."""
-    places = sorted(mutants, key=lambda one: (one.file, one.change.line if one.change else 0))
     rows = [
-        [f"{one.file}:{one.change.line if one.change else '?'}", one.why or one.operator, change_of(one)]
-        for one in places
+        [one.place, one.why or (one.change.operator if one.change else ""), change_of(one)]
+        for one in sorted(mutants, key=lambda one: (one.file, one.change.line if one.change else 0))
     ]
     return table(["place", "operator, or why it matters", "change"], rows) if rows else "None."
 
 
 def page(mutants: Sequence[Mutant], results: Results, failing: Sequence[str], facts: Mapping[str, Any]) -> str:
     """The whole page; ``facts`` are the command, commit, budget and number of workers."""
-    n_written = sum(one.operator == "written" for one in mutants)
+    n_written = sum(one.is_written for one in mutants)
     facts = {
         **facts,
         "drawn": len(mutants) - n_written,
@@ -84,12 +80,12 @@ def page(mutants: Sequence[Mutant], results: Results, failing: Sequence[str], fa
         "minutes": sum(row["seconds"] for row in results.values()) / 60,
         "cpu": sum(row["cpu"] for row in results.values()) / 60,
     }
-    survivors = [one for one in mutants if results.get(one.name, {}).get("result") == "survived"]
+    survivors = [one for one, row in results.items() if row["result"] == "survived"]
     stale = [one for one in mutants if one.change is None]
     kinds = [row["result"] for row in results.values()]
     parts = [
         HEAD.format(**facts),
-        scores(mutants, results),
+        scores(results),
         f"Of those caught, {kinds.count('timeout')} did not end and {kinds.count('crashed')} ended the process.",
         "## Mutants that no test caught",
         listed(survivors),

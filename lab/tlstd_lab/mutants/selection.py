@@ -76,7 +76,7 @@ def _homes(package: str, stubs: Mapping[str, Path]) -> dict[str, str]:
 
 
 def _names(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Modules and the names that are taken from them: by imports, as attributes, and in texts that may name a module."""
+    """Modules and the names that are taken from them: by imports, as attributes, by texts with a dot."""
     modules = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:

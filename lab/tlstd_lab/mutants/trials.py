@@ -66,7 +66,7 @@ class Trials:
         self.limit = 3 * (budget + 20.0)
         self.digest = digest(root)
         self.tree = out / f"tree-{self.digest}"
-        self.running: set[int] = set()
+        self.stopped = False
         for left in out.glob("copy*"):
             shutil.rmtree(left)
         if not self.tree.exists():
@@ -182,26 +182,22 @@ class Trials:
             process = subprocess.Popen(
                 command, cwd=copy, env=environment, stdout=output, stderr=output, start_new_session=True
             )
-            self.running.add(process.pid)
-            resource.prlimit(process.pid, resource.RLIMIT_CPU, (int(limit) * self.workers, int(limit) * self.workers))
-            resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
-            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-            while not ended:
-                if time.monotonic() - begin > limit:
-                    _kill(process.pid)
-                time.sleep(0.05)
+            try:
+                cpu = int(limit) * self.workers  # should this process be killed, nothing runs for ever
+                resource.prlimit(process.pid, resource.RLIMIT_CPU, (cpu, cpu))
+                resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
                 ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-            _kill(process.pid)
-            self.running.discard(process.pid)
+                while not ended:
+                    if self.stopped or time.monotonic() - begin > limit:
+                        _kill(process.pid)
+                    time.sleep(0.05)
+                    ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+            finally:
+                _kill(process.pid)
             process.returncode = os.waitstatus_to_exitcode(status)
             output.seek(0)
             text = output.read().decode(errors="replace")
         return Ended(process.returncode, text, time.monotonic() - begin, usage.ru_utime + usage.ru_stime)
-
-    def stop(self) -> None:
-        """End all runs."""
-        for group in list(self.running):
-            _kill(group)
 
 
 def _kill(group: int) -> None:
