@@ -20,15 +20,14 @@ that could be wrong unnoticed, or a change without effect. The command below wro
     {command}
 
 It drew {drawn} mutants and read {written} written by hand from `lab/tlstd_lab/mutants/written`. It tried {tried}
-of them on commit {commit}. The tests took {minutes:.0f} minutes by {workers} workers ({cpu:.0f} of processor time).
+of them on commit {commit}. The trials took {minutes:.0f} minutes, shared by {workers} workers ({cpu:.0f} of processor time).
 
 - Each package gets a share of the drawn mutants by its lines of code, and at least four where there are enough.
 - The operators are comparison, sign, off by one, constant, and/or, negated condition, and dropped statement.
 - Each mutant is tried in a copy of the tree. Kernels are compiled again from its source.
 - Its tests are those of its package and those that import the changed file, the nearest first. Without the mutant
   they take at most {budget:.0f} seconds together. The first failure ends them.
-- A test that does not end counts as a failure only if it ends without the mutant in a third of the time.
-"""
+- A test that does not end counts as a failure only if it ends without the mutant in a third of the time."""
 
 
 def change_of(mutant: Mutant) -> str:

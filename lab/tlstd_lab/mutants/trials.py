@@ -183,8 +183,6 @@ class Trials:
                 command, cwd=copy, env=environment, stdout=output, stderr=output, start_new_session=True
             )
             try:
-                cpu = int(limit) * self.workers  # should this process be killed, nothing runs for ever
-                resource.prlimit(process.pid, resource.RLIMIT_CPU, (cpu, cpu))
                 resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
                 ended, status, usage = os.wait4(process.pid, os.WNOHANG)
                 while not ended:
