@@ -20,7 +20,9 @@ that could be wrong unnoticed, or a change without effect. The command below wro
     {command}
 
 It drew {drawn} mutants and read {written} written by hand from `lab/tlstd_lab/mutants/written`. It tried {tried}
-of them on commit {commit}. The trials took {minutes:.0f} minutes, shared by {workers} workers ({cpu:.0f} of processor time).
+of them on commit {commit} with {workers} workers.
+The trials took {minutes:.0f} minutes in all, {cpu:.0f} of them processor time.
+The tests were run once without mutants before that, for some minutes more.
 
 - Each package gets a share of the drawn mutants by its lines of code, and at least four where there are enough.
 - The operators are comparison, sign, off by one, constant, and/or, negated condition, and dropped statement.
