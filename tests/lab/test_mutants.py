@@ -87,7 +87,8 @@ def toy(tmp_path: Path) -> Path:
         "src/toy/sums/__init__.py": "",
         "src/toy/sums/add.py": "def add(a, b):\n    c = a + b\n    while c < a < c:\n        c -= 1\n    return c\n",
         "tests/sums/test_add.py": "from toy.sums.add import add\n\ndef test_add():\n    assert add(1, 2) == 3\n",
-        "tests/test_other.py": "def test_other():\n    assert True\n",
+        "tests/sums/test_broken.py": "from toy.sums.add import add, other\n",
+        "tests/sums/test_failing.py": "class TestIt:\n    def test_it(self):\n        assert 0\n",
         "pyproject.toml": "[tool.pytest.ini_options]\npythonpath = []\n",
         f"{WRITTEN}/toy.toml": "\n".join(
             f'[[mutant]]\nname = "{name}"\nfile = "src/toy/sums/add.py"\nold = "{old}"\nnew = "{new}"\nwhy = "a test"'
@@ -117,10 +118,14 @@ def test_tests_of_the_package_and_importers_come_first(toy: Path) -> None:
     (toy / "src/toy/double.py").write_text("from toy import add\n\ndef double(a):\n    return add(a, a)\n")
     (toy / "tests/test_far.py").write_text("import toy.double\n")
     (toy / "tests/test_public.py").write_text("import toy\n\ndef test():\n    toy.add(1, 2)\n")
-    (toy / "tests/sums/test_a.py").write_text("")
+    (toy / "tests/sums/test_near.py").write_text("")
     nearest = imports(toy).nearest_tests("src/toy/sums/add.py")
-    expected = ["sums/test_add.py", "sums/test_a.py", "test_public.py", "test_far.py"]
-    assert nearest == [f"tests/{name}" for name in expected]
+    expected = ["add", "broken", "failing", "near"]
+    assert nearest == [
+        *(f"tests/sums/test_{name}.py" for name in expected),
+        "tests/test_public.py",
+        "tests/test_far.py",
+    ]
 
 
 def test_a_run(toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,6 +140,8 @@ def test_a_run(toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     survivors = text.partition("no test caught")[2].partition("##")[0]
     assert "`c -= 1` → `c -= 2`" in survivors
     assert "`a + b`" not in survivors
+    left_out = ["tests/sums/test_broken.py", "tests/sums/test_failing.py::TestIt::test_it"]
+    assert [line[3:-1] for line in text.partition("Tests left out")[2].splitlines() if line[:1] == "-"] == left_out
     assert {path: path.read_bytes() for path in toy.rglob("*") if path.is_file()} == before
     assert not list(out.glob("copy*"))
     with (out / "results.jsonl").open("a") as log:

@@ -104,7 +104,8 @@ class Trials:
             print(f"unmutated: {len(missing)} files with tests", flush=True)
             with tempfile.TemporaryDirectory(dir=self.out, prefix="copy") as folder:
                 report = Path(folder) / "report.xml"
-                options = ["-n", str(self.workers), "-q", f"--junitxml={report}", "-o", "junit_family=xunit1"]
+                options = ["-n", str(self.workers), "-q", "--continue-on-collection-errors"]
+                options += [f"--junitxml={report}", "-o", "junit_family=xunit1"]
                 ended = self.pytest(self.tree, [*options, *missing], 3_600.0)
                 if not report.exists():
                     raise SystemExit(f"the unmutated tests cannot be run:\n{ended.output[-3000:]}")
@@ -120,10 +121,15 @@ class Trials:
             if file in self.times.seconds:
                 self.times.seconds[file] += seconds
                 self.times.slowest[file] = max(self.times.slowest[file], seconds)
-            if case.find("failure") is not None or case.find("error") is not None:
-                module = file.removesuffix(".py").replace("/", ".")
+            if case.find("failure") is None and case.find("error") is None:
+                continue
+            module, name = file.removesuffix(".py").replace("/", "."), case.get("name", "")
+            if name == module:  # it cannot be imported
+                self.times.seconds[file] = float("inf")
+                self.times.failing.append(file)
+            else:
                 classes = case.get("classname", "").removeprefix(module).strip(".").split(".")
-                self.times.failing.append("::".join([file, *filter(None, classes), case.get("name", "")]))
+                self.times.failing.append("::".join([file, *filter(None, classes), name]))
 
     def selected(self, mutant: Mutant) -> list[str]:
         """The nearest tests that together take no longer than the budget; where a file is too long, those after it."""
@@ -176,7 +182,8 @@ class Trials:
     def pytest(self, copy: Path, arguments: Sequence[str], limit: float) -> Ended:
         """Run pytest in its own process group, and end all that is left of it."""
         begin = time.monotonic()
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory(dir=self.out, prefix="copy") as cache:
+        folder = tempfile.TemporaryDirectory(dir=self.out, prefix="copy", ignore_cleanup_errors=True)
+        with tempfile.TemporaryFile() as output, folder as cache:
             command = [sys.executable, "-m", "pytest", *arguments]
             environment = {**_environment(copy), "TLSTD_CACHE": cache, "TMPDIR": cache, "PYTEST_DEBUG_TEMPROOT": cache}
             process = subprocess.Popen(
