@@ -1,0 +1,1 @@
+"""Mutants: small changes of the library, each of which a test should notice."""
