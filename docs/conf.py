@@ -48,7 +48,7 @@ nitpick_ignore_regex = [
     # The inside of the library has docstrings, but no page.
     (
         r"py:.*",
-        r"(tlstd\.)?(core|data|classic|krylov|truncated|zoo|domains\.cache)(\..*)?|tlstd_lab\.(tasks|store)(\..*)?|Store",
+        r"(tlstd\.)?(cluster\.operator|core|file_format|data|classic|krylov|truncated|zoo|domains\.cache)(\..*)?|tlstd_lab\.(tasks|store)(\..*)?|Store",
     ),
 ]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
+from sphinx.errors import SphinxError
 
 import tlstd
 from tlstd.estimators.registry import CLASSES
@@ -44,7 +44,7 @@ def check(app: Sphinx, exception: Exception | None) -> None:
     page = (app.outdir / "api" / "estimators.html").read_text(encoding="utf-8")
     missing = [*missing_names(set(app.env.domains.python_domain.objects)), *missing_methods(page)]
     if missing:
-        raise ExtensionError(f"missing from docs/api: {', '.join(missing)}")
+        raise SphinxError(f"missing from docs/api: {', '.join(missing)}")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -80,7 +80,9 @@ def test_imports_are_light() -> None:
     count = "print(*sorted(name for name in sys.modules if name.startswith('tlstd')))"
     code = f"{begin} import tlstd; {loads}; {count}"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.stdout.splitlines() == ["tlstd", "tlstd tlstd.core tlstd.core.public tlstd.moved"], result.stdout + result.stderr
+    assert result.stdout.splitlines() == ["tlstd", "tlstd tlstd.core tlstd.core.public tlstd.moved"], (
+        result.stdout + result.stderr
+    )
     code = f"{begin} from tlstd.cli.app import app; {loads}"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     heavy = {"numpy", "scipy", "numba", "llvmlite", "matplotlib", "polars", "gymnasium", "distributed", "rich"}

@@ -1,6 +1,6 @@
 """mypy over the code, and over the scripts that the README and the section on Gymnasium print.
 
-uv run python .ci/types.py
+uv run python .ci/check_types.py
 """
 
 from __future__ import annotations
