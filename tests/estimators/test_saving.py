@@ -18,10 +18,9 @@ import pytest
 import scipy.sparse as sp
 
 import tlstd
+from tests.faults.files import pack, sealed, text, unpack
 from tests.helpers import random_transitions
 from tlstd import LSTD, TLSTD, InvalidInputError, InvalidParameterError, StateError
-from tlstd.checks.data import temporary_folder
-from tlstd.checks.files import pack, sealed, text, unpack
 from tlstd.classic.td import TD
 from tlstd.classic.true_online_td import TrueOnlineTD
 from tlstd.data.transitions import Transition, Transitions
@@ -94,7 +93,7 @@ def assert_same(a: LinearEstimator, b: LinearEstimator, steps: Transitions) -> N
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder in memory where there is such a place: many small files are quicker there."""
-    with temporary_folder() as path:
+    with tempfile.TemporaryDirectory() as path:
         yield Path(path)
 
 

@@ -24,8 +24,8 @@ from tlstd_lab.executors import InProcess, Outcome
 from typer.testing import CliRunner
 
 from tests.estimators.plain import Plain, State
+from tests.faults import children
 from tests.page.conftest import chrome
-from tlstd.checks import children
 from tlstd.cli.app import app
 from tlstd.cluster.checkpoint import Checkpoint
 from tlstd.core import file_format
