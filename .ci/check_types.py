@@ -16,13 +16,15 @@ ROOT = Path(__file__).parents[1]
 WHAT_PREDICT_RETURNS = """
 from fractions import Fraction
 import numpy as np
-from tlstd import SparseVector, TransitionBuilder
+from tlstd import TLSTD, SparseVector, TransitionBuilder
 
 def value(x: SparseVector) -> float:
     return model.predict(x)
 
 build = TransitionBuilder(gamma=0.9)
 model.update(build.step(Fraction(1, 2), [1.0], terminated=np.bool_(True)))
+TLSTD(2, 1, lambda_=0.0, trace="replacing", reads="exact")
+TLSTD(2, 1, lambda_=0.0, trace="replacng")  # type: ignore[arg-type]  # refused: an ignore without use is an error
 """
 """Added to the README's script: the types that its readers rely on."""
 

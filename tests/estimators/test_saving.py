@@ -346,14 +346,14 @@ import os, random, signal, sys, time
 import numpy as np
 import tlstd
 
-path, random_ = sys.argv[1], random.Random(0)
+path, n_kills, random_ = sys.argv[1], int(sys.argv[2]), random.Random(0)
 chain = tlstd.random_walk(n_states=151, gamma=0.9)
 steps = chain.sample(600, np.random.default_rng(0))
 model = tlstd.TLSTD(151, 30, lambda_=0.5, buffer_size=60)
 model.update_many(steps)
 model.save(path)
 loaded = 0
-for _ in range(25):
+for _ in range(n_kills):
     child = os.fork()
     if child == 0:
         while True:
@@ -368,14 +368,15 @@ print(loaded, model.n_updates, sum(name.endswith(".tmp") for name in os.listdir(
 """
 
 
-def test_killed_saves() -> None:
-    """25 processes that save in a loop are killed with -9 at random moments: the file always loads."""
+@pytest.mark.parametrize("n_kills", [8, pytest.param(100, marks=pytest.mark.long)])
+def test_killed_saves(n_kills: int) -> None:
+    """Processes that save in a loop are killed with -9 at random moments: the file always loads."""
     with tempfile.TemporaryDirectory() as folder:  # on a disk if there is one: most of a save is waiting for it
-        command = [sys.executable, "-c", KILLED, os.path.join(folder, "model")]
+        command = [sys.executable, "-c", KILLED, os.path.join(folder, "model"), str(n_kills)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     loaded, n_updates, interrupted = map(int, result.stdout.split())
-    assert loaded == 25
+    assert loaded == n_kills
     assert n_updates > 600, "no save was completed"
     assert interrupted > 0, "no save was interrupted"
 

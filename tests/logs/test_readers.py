@@ -141,7 +141,7 @@ words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), m
 @pytest.mark.parametrize("source", ["csv", "tsv", "semicolons.csv", "parquet"])
 @given(
     values=st.lists(st.tuples(numbers, numbers), min_size=2, max_size=12),
-    names=st.lists(words, min_size=2, unique=True),
+    names=st.lists(words, min_size=2, max_size=2, unique=True),
 )
 def test_any_numbers_and_names(
     source: str, values: list[tuple[float, float]], names: list[str], tmp_path: Path
