@@ -5,13 +5,10 @@ uv run sphinx-build -W --keep-going -b html docs docs/_build
 
 from __future__ import annotations
 
-import gc
 import sys
 from pathlib import Path
 
 from tlstd import __version__
-
-gc.disable()  # of what a build makes hardly anything goes away: looking for it takes a fifth of the time
 
 project = "tlstd"
 author = "the tlstd contributors"
@@ -19,7 +16,7 @@ copyright = "the tlstd contributors"
 version = release = __version__
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "reference"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "complete", "reference"]
 exclude_patterns = ["_build"]
 
 # --- Markdown: the pages are also read as they are, on a code host ----------------------------------------------------
@@ -51,7 +48,7 @@ nitpick_ignore_regex = [
     # The inside of the library has docstrings, but no page.
     (
         r"py:.*",
-        r"(tlstd\.)?(core|data|classic|krylov|truncated|zoo|domains\.cache)(\..*)?|tlstd_lab\.(tasks|store)(\..*)?|Store",
+        r"(tlstd\.)?(cluster\.operator|core|file_format|data|classic|krylov|truncated|zoo|domains\.cache)(\..*)?|tlstd_lab\.(tasks|store)(\..*)?|Store",
     ),
 ]
 

@@ -132,13 +132,13 @@ def interrupted_everywhere(
     KeyboardInterrupt is raised before the first line of the library's code that runs, before the one ``every`` lines
     later, and so on; the last model was not interrupted.
     """
-    from tlstd.checks.reliability import _Injector  # the workers of clusters, which import this file, do without
+    from tests.faults.reliability import Injector  # the workers of clusters, which import this file, do without
 
     at, came = 1, True
     while came:
         model = make()
         model.update_many(before)
-        injector = _Injector(type(model), at, KeyboardInterrupt())
+        injector = Injector(type(model), at, KeyboardInterrupt())
         came = injector.run(partial(model.update_many, steps))
         yield model
         at += every

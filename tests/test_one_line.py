@@ -56,7 +56,7 @@ PROMISE = '''"""Nothing, as a promise."""
 
 from pathlib import Path
 
-from tlstd.checks.children import Task
+from tlstd_lab.campaign.faults import Task
 from tlstd_lab.campaign.row import Row
 
 
@@ -91,6 +91,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for package in ("src/tlstd", "lab/tlstd_lab"):
         shutil.copytree(ROOT / package, copy / package, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", copy)
+    shutil.copytree(ROOT / "tests/faults", copy / "tests/faults", ignore=ignored)
+    shutil.copy(ROOT / "tests/__init__.py", copy / "tests")
 
     def add(files: dict[str, str], registry: str, beside: str, line: str) -> None:
         """Write new files, and add one line after the one that stands for a sibling."""
@@ -133,9 +135,7 @@ def run(tree: Path, *command: str | Path, jit: bool = False, folder: Path = ROOT
 
 
 SEEN = """
-import atexit, gc, os, sys, tempfile
-
-atexit.register(gc.freeze)  # nothing is looked through at the end
+import os, sys, tempfile
 
 import gymnasium
 import numpy as np

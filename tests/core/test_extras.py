@@ -13,9 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 BLOCKED = """
-import atexit, gc, sys
-
-atexit.register(gc.freeze)  # nothing is looked through at the end
+import sys
 
 EXTRAS = {"gymnasium", "matplotlib", "minari", "polars", "rich", "typer", "distributed", "tlstd_lab"}
 

@@ -68,3 +68,23 @@ def test_a_name_loads_only_what_it_needs() -> None:
     code = "import sys; from tlstd import TD; print('tlstd.truncated.tlstd' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.stdout.strip() == "False", result.stderr
+
+
+def test_imports_are_light() -> None:
+    """``import tlstd`` loads four modules of its own, and the command line's help nothing that computes or draws.
+
+    Modules are counted, not seconds: numpy, numba and the rest come with the first name that needs them.
+    """
+    begin = "import sys; before = set(sys.modules);"
+    loads = "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names))"
+    count = "print(*sorted(name for name in sys.modules if name.startswith('tlstd')))"
+    code = f"{begin} import tlstd; {loads}; {count}"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.stdout.splitlines() == ["tlstd", "tlstd tlstd.core tlstd.core.public tlstd.moved"], (
+        result.stdout + result.stderr
+    )
+    code = f"{begin} from tlstd.cli.app import app; {loads}"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    heavy = {"numpy", "scipy", "numba", "llvmlite", "matplotlib", "polars", "gymnasium", "distributed", "rich"}
+    assert "typer" in result.stdout.split(), result.stderr
+    assert not heavy & set(result.stdout.split()), result.stdout

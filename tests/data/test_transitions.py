@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from tests.helpers import dense, random_transitions
+from tests.strategies import cuts, pieces
 from tlstd.core.arrays import as_matrix
 from tlstd.data.transitions import Transition, TransitionBuilder, Transitions
 from tlstd.data.vectors import SparseVector, as_vector
@@ -38,18 +41,15 @@ class TestSparseVector:
         assert_array_equal(x.toarray(), [0, 0, 3, 0, 0, 0, 0, 1.5, 0, 0])
         assert repr(x) == "SparseVector(nnz=2, size=10)"
 
-    def test_random_against_a_loop(self) -> None:
-        rng = np.random.default_rng(0)
-        for _ in range(50):
-            size, nnz = int(rng.integers(1, 30)), int(rng.integers(0, 40))
-            indices, values = rng.integers(0, size, nnz), rng.integers(-2, 3, nnz).astype(float)
-            expected = [0.0] * size
-            for i, v in zip(indices, values, strict=True):
-                expected[i] += v
-            x = SparseVector(indices, values, size)
-            assert_array_equal(x.toarray(), expected)
-            assert (x.values != 0.0).all()
-            assert (np.diff(x.indices) > 0).all()
+    @given(st.lists(st.tuples(st.integers(0, 29), st.integers(-2, 2)), max_size=40))
+    def test_entries_in_any_order(self, entries: list[tuple[int, int]]) -> None:
+        expected = [0.0] * 30
+        for i, v in entries:
+            expected[i] += v
+        x = SparseVector([i for i, _ in entries], [float(v) for _, v in entries], 30)
+        assert_array_equal(x.toarray(), expected)
+        assert (x.values != 0.0).all()
+        assert (np.diff(x.indices) > 0).all()
 
     @pytest.mark.parametrize(
         ("indices", "values"),
@@ -198,11 +198,11 @@ class TestSparseVector:
             x.size = 3  # type: ignore[misc]
 
     def test_from_dense(self) -> None:
-        given = np.array([0.0, 2.0, -0.0, 5e-324])
-        x = SparseVector.from_dense(given)
+        values = np.array([0.0, 2.0, -0.0, 5e-324])
+        x = SparseVector.from_dense(values)
         assert_array_equal(x.indices, [1, 3])
-        assert_array_equal(x.toarray(), given)
-        given[1] = 7.0
+        assert_array_equal(x.toarray(), values)
+        values[1] = 7.0
         assert x.values[0] == 2.0
         for bad in ([np.nan], [[1.0]], 1.0, ["a"]):
             with pytest.raises(InvalidInputError):
@@ -218,22 +218,22 @@ class TestSparseVector:
 
 class TestVectorsAndMatrices:
     def test_dense_vectors_are_copied(self) -> None:
-        for given in (np.array([1.0, 2.0]), np.array([[1.0, 0.0], [2.0, 0.0]])[:, 0], np.array([1, 2])):
-            x = as_vector(given)
-            given[0] = 9
+        for values in (np.array([1.0, 2.0]), np.array([[1.0, 0.0], [2.0, 0.0]])[:, 0], np.array([1, 2])):
+            x = as_vector(values)
+            values[0] = 9
             assert_array_equal(dense(x), [1.0, 2.0])
-            assert given.flags.writeable
+            assert values.flags.writeable
 
     @pytest.mark.parametrize("make", [HasArray, lambda values: array.array("d", values), memoryview])
     def test_other_owners_of_memory_are_copied(self, make: Callable[[Any], Any]) -> None:
-        given = make(np.array([1.0, 2.0]) if make is memoryview else [1.0, 2.0])
-        x = as_vector(given)
-        (given.memory if isinstance(given, HasArray) else given)[0] = 9.0
+        values = make(np.array([1.0, 2.0]) if make is memoryview else [1.0, 2.0])
+        x = as_vector(values)
+        (values.memory if isinstance(values, HasArray) else values)[0] = 9.0
         assert_array_equal(dense(x), [1.0, 2.0])
 
     def test_dense_vectors_are_locked(self) -> None:
-        for given in ([1.0, 2.0], (1.0, 2.0), np.array([1.0, 2.0]), np.array([1, 2])):
-            assert not dense(as_vector(given)).flags.writeable
+        for values in ([1.0, 2.0], (1.0, 2.0), np.array([1.0, 2.0]), np.array([1, 2])):
+            assert not dense(as_vector(values)).flags.writeable
 
     def test_sparse_vectors_pass_through(self) -> None:
         x = SparseVector([0], [1.0], 1)
@@ -367,9 +367,9 @@ class TestVectorsAndMatrices:
 
 
 def make(**changes: Any) -> Transition:
-    given: dict[str, Any] = {"x": [1.0, 0.0], "reward": 1.0, "x_next": [0.0, 1.0], "discount": 0.9}
-    given |= {"trace_discount": 0.5} | changes
-    return Transition(given.pop("x"), given.pop("reward"), given.pop("x_next"), **given)
+    values: dict[str, Any] = {"x": [1.0, 0.0], "reward": 1.0, "x_next": [0.0, 1.0], "discount": 0.9}
+    values |= {"trace_discount": 0.5} | changes
+    return Transition(values.pop("x"), values.pop("reward"), values.pop("x_next"), **values)
 
 
 class TestTransition:
@@ -596,21 +596,24 @@ class TestTransitions:
                 steps[outside]
 
     @pytest.mark.parametrize("sparse", [False, True])
-    def test_slices(self, sparse: bool) -> None:
+    @given(key=st.slices(20))
+    def test_slices(self, sparse: bool, key: slice) -> None:
         steps = random_transitions(np.random.default_rng(2), n_features=4, n_steps=20, sparse=sparse, off_policy=True)
-        listed = list(steps)
-        keys = [slice(a, b, c) for a in (None, 0, 5, -3, 30) for b in (None, 0, 12, -1) for c in (None, 1, 3, -1, -4)]
-        for key in keys:
-            part = steps[key]
-            assert len(part) == len(listed[key])
-            for s, t in zip(part, listed[key], strict=True):
-                assert_same_step(s, t)
-            assert_array_equal(to_dense(part.X), np.array([dense(t.x) for t in listed[key]]).reshape(-1, 4))
-            part.check()
+        listed, part = list(steps)[key], steps[key]
+        assert len(part) == len(listed)
+        for s, t in zip(part, listed, strict=True):
+            assert_same_step(s, t)
+        assert_array_equal(to_dense(part.X), np.array([dense(t.x) for t in listed]).reshape(-1, 4))
+        part.check()
+
+    def test_slices_beyond_the_ends(self) -> None:
+        steps = random_transitions(np.random.default_rng(2), n_features=4, n_steps=20)
+        assert len(steps[-30:30]) == len(steps[30:-30:-1]) == 20
 
     @pytest.mark.parametrize("sparse", [False, True])
     @pytest.mark.parametrize("own_next", [False, True])
-    def test_concatenated_pieces_are_the_whole(self, sparse: bool, own_next: bool) -> None:
+    @given(at=cuts(20))
+    def test_concatenated_pieces_are_the_whole(self, sparse: bool, own_next: bool, at: list[int]) -> None:
         steps = random_transitions(np.random.default_rng(2), n_features=4, n_steps=20, sparse=sparse, off_policy=True)
         if not own_next:
             n = len(steps)
@@ -618,7 +621,7 @@ class TestTransitions:
             names = ("discounts", "trace_discounts", "rhos")
             others = {name: getattr(steps, name) for name in names}
             steps = Transitions.from_rows(both, np.arange(n), steps.rewards, np.arange(n, 2 * n), **others)
-        whole = Transitions.concatenate(iter([steps[:7], steps[7:7], steps[7:]]))
+        whole = Transitions.concatenate(iter(pieces(steps, at)))
         assert len(whole) == 20
         for s, t in zip(whole, steps, strict=True):
             assert_same_step(s, t)
@@ -843,14 +846,14 @@ class TestTransitions:
         ids=str,
     )
     def test_bad_columns(self, changes: dict[str, Any]) -> None:
-        """As they are given, and as arrays of floats, which are looked at in one pass first."""
+        """As they are values, and as arrays of floats, which are looked at in one pass first."""
         (name, value), messages = next(iter(changes.items())), set()
         with contextlib.suppress(ValueError, TypeError):
             changes = {name: np.asarray(value, dtype=np.float64)}
         for change in ({name: value}, changes):
-            given: dict[str, Any] = {"X": np.eye(3), "rewards": np.zeros(3), "X_next": np.eye(3), **columns()} | change
+            values: dict[str, Any] = {"X": np.eye(3), "rewards": np.zeros(3), "X_next": np.eye(3), **columns()} | change
             with pytest.raises(InvalidInputError) as error:
-                Transitions(given.pop("X"), given.pop("rewards"), given.pop("X_next"), **given)
+                Transitions(values.pop("X"), values.pop("rewards"), values.pop("X_next"), **values)
             messages.add(str(error.value))
         assert len(messages) == 1
 
@@ -876,9 +879,9 @@ class TestTransitions:
     )
     def test_bad_logs(self, changes: dict[str, Any]) -> None:
         flags = {"terminated": [False, False, True], "truncated": [False, False, False]}
-        given: dict[str, Any] = {**flags, "gamma": 0.9} | changes
+        values: dict[str, Any] = {**flags, "gamma": 0.9} | changes
         with pytest.raises(InvalidInputError):
-            Transitions.from_arrays(np.eye(3), np.zeros(3), np.eye(3), **given)
+            Transitions.from_arrays(np.eye(3), np.zeros(3), np.eye(3), **values)
 
     @pytest.mark.parametrize(
         "episodes",
@@ -907,9 +910,9 @@ class TestTransitions:
 
     @pytest.mark.parametrize("rows", [[0, 3], [-1, 0], [0.0, 1.0], [[0, 1]], [True, False], [0], "ab"])
     def test_bad_rows(self, rows: Any) -> None:
-        for given in ((rows, [0, 1]), ([0, 1], rows)):
+        for values in ((rows, [0, 1]), ([0, 1], rows)):
             with pytest.raises(InvalidInputError):
-                Transitions.from_rows(np.eye(3), given[0], [0.0, 0.0], given[1], **columns(2))
+                Transitions.from_rows(np.eye(3), values[0], [0.0, 0.0], values[1], **columns(2))
 
     @pytest.mark.parametrize("key", [1.0, "1", [0, 1], None, (0, 1)])
     def test_bad_keys(self, key: Any) -> None:

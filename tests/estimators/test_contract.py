@@ -1,4 +1,4 @@
-"""Every registered estimator keeps the contract of ``tlstd.checks``, with no exceptions."""
+"""Every registered estimator keeps the contract of ``tlstd.checks``, and survives the faults of ``tests.faults``."""
 
 import copy
 import itertools
@@ -20,8 +20,9 @@ from threadpoolctl import threadpool_limits
 
 import tlstd
 from tests.estimators.plain import Plain
+from tests.faults import children, layouts, reliability
 from tests.helpers import random_transitions
-from tlstd.checks import CHECKS, Check, ContractError, Factory, check_estimator, children, reliability
+from tlstd.checks import CHECKS, Check, ContractError, Factory, behaviour, check_estimator
 from tlstd.classic.lstd import LSTD
 from tlstd.classic.td import TD
 from tlstd.classic.true_online_td import TrueOnlineTD
@@ -37,7 +38,14 @@ from tlstd.estimators.step_sizes import Decay
 from tlstd.truncated.tlstd import TLSTD
 from tlstd.zoo.ilstd import ILSTD
 
-OF_ALL = set(reliability.CHECKS) - {reliability.check_exceptions_leave_a_prefix}
+CONTRACT: tuple[Check, ...] = (*CHECKS, *layouts.CHECKS)
+"""Checks in this process: those of the library, and arrays of every make."""
+
+OF_ALL = {
+    *reliability.CHECKS,
+    behaviour.check_copies_are_independent,
+    behaviour.check_parameters_are_read_only,
+} - {reliability.check_exceptions_leave_a_prefix}
 """Checks of what the base class does: locks, copies, threads."""
 
 SAME_CLASS = {
@@ -53,14 +61,12 @@ SAME_CLASS = {
 """Entries of the registry, each with the one of its class for which the checks ``OF_ALL`` are run in its place. Whoever
 is not here has all of them, and with ``-m long`` all have."""
 
-IN_THIS_PROCESS = [check for check in CHECKS if check not in reliability.IN_CHILDREN]
-
 
 def contract(name: str) -> list[Any]:
     """The checks of an entry, those that another one stands in for marked as long."""
     return [
         pytest.param(name, check, marks=pytest.mark.long if name in SAME_CLASS and check in OF_ALL else ())
-        for check in IN_THIS_PROCESS
+        for check in CONTRACT
     ]
 
 
@@ -81,9 +87,9 @@ def test_contract(name: str, check: Callable[[Any], None]) -> None:
     ],
 )
 def test_contract_in_children(name: str, stands_in: bool) -> None:
-    """Exceptions, interrupts, threads and copies; what another entry stands in for is left out."""
+    """Exceptions, interrupts and threads; what another entry stands in for is left out."""
     left_out = OF_ALL if stands_in and name in SAME_CLASS else set()
-    reliability.check_together(ESTIMATORS[name], [c for c in reliability.IN_CHILDREN if c not in left_out])
+    reliability.check_together(ESTIMATORS[name], [c for c in reliability.CHECKS if c not in left_out])
 
 
 def test_those_that_stand_in_are_of_the_same_class() -> None:
@@ -135,12 +141,14 @@ OPTIONS: dict[str, Factory] = {
 """Options that take other ways through the code than the registry's."""
 
 
-@pytest.mark.parametrize("checks", [set(CHECKS) - OF_ALL, pytest.param(OF_ALL, marks=pytest.mark.long)], ids=len)
+@pytest.mark.parametrize(
+    "checks", [{*CONTRACT, *reliability.CHECKS} - OF_ALL, pytest.param(OF_ALL, marks=pytest.mark.long)], ids=len
+)
 @pytest.mark.parametrize("name", OPTIONS)
 def test_contract_of_options(name: str, checks: set[Check]) -> None:
-    for check in checks - set(reliability.IN_CHILDREN):
+    for check in checks - set(reliability.CHECKS):
         check(OPTIONS[name])
-    reliability.check_together(OPTIONS[name], [check for check in reliability.IN_CHILDREN if check in checks])
+    reliability.check_together(OPTIONS[name], [check for check in reliability.CHECKS if check in checks])
 
 
 @pytest.mark.parametrize(
@@ -193,9 +201,9 @@ def test_mending_may_be_interrupted_too(name: str) -> None:
     for first, again in itertools.product(range(20, 260, 60), range(6, 22, 3)):  # lines
         model = ESTIMATORS[name](12)
         model.update_many(steps[:20])
-        learning = reliability._Injector(type(model), first, KeyboardInterrupt())
+        learning = reliability.Injector(type(model), first, KeyboardInterrupt())
         learning.run(lambda model=model: model.update_many(steps[20:]))  # type: ignore[misc]
-        reliability._Injector(type(model), again, MemoryError()).run(lambda model=model: model.weights)  # type: ignore[misc]
+        reliability.Injector(type(model), again, MemoryError()).run(lambda model=model: model.weights)  # type: ignore[misc]
         repr(model)
         model.update_many(steps[model.n_updates :])
         assert np.abs(model.weights - undisturbed.weights).max() < 1e-9 * np.abs(undisturbed.weights).max()
@@ -535,7 +543,7 @@ class MergesHalfway(LSTD):
     ],
 )
 def test_contract_catches(broken: Factory, check: str, message: str) -> None:
-    (function,) = (f for f in CHECKS if f.__name__ == f"check_{check}")
+    (function,) = (f for f in (*CONTRACT, *reliability.CHECKS) if f.__name__ == f"check_{check}")
     with pytest.raises(AssertionError, match=re.escape(message)):
         function(broken)
 
@@ -544,7 +552,7 @@ def test_reads_are_of_whole_models_and_never_of_older_ones() -> None:
     states = np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 1.0], [2.0, 1.0, 1.0]])
 
     def explain(*values: tuple[Any, list[float]]) -> None:
-        reliability._explain_reads([("so", rows, np.array(found)) for rows, found in values], states)
+        reliability.explain_reads([("so", rows, np.array(found)) for rows, found in values], states)
 
     everything = slice(None)
     explain()

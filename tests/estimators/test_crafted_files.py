@@ -14,7 +14,7 @@ import pytest
 from tlstd_lab.campaign import hordes, values
 
 from tests.estimators.plain import Plain
-from tlstd.checks import children, files
+from tests.faults import children, files
 from tlstd.data.transitions import Transition
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.zoo.ilstd import ILSTD

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tlstd.checks import children, inputs
+from tests.faults import children, inputs
 from tlstd.classic.lstd import LSTD
 from tlstd.errors import TlstdError
 from tlstd.estimators.registry import ESTIMATORS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +12,7 @@ import pytest
 
 import tlstd
 from tests.estimators.test_saving import accepts, make, stream
-from tlstd.checks.data import temporary_folder
-from tlstd.checks.files import pack, unpack
+from tests.faults.files import pack, unpack
 from tlstd.data.transitions import Transitions
 from tlstd.errors import TlstdError
 from tlstd.estimators.base import LinearEstimator
@@ -40,7 +40,7 @@ def use(model: LinearEstimator, steps: Transitions, path: Path) -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with temporary_folder() as path:
+    with tempfile.TemporaryDirectory() as path:
         yield Path(path)
 
 

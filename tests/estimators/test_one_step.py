@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.faults import reliability
 from tlstd import TD, TLSTD, Decay, KrylovLSTD, TrueOnlineTD
-from tlstd.checks import reliability
 from tlstd.checks.data import as_sparse, stream
 from tlstd.data.transitions import Transition, TransitionBuilder
 from tlstd.data.vectors import SparseVector
@@ -184,7 +184,7 @@ def test_interrupted_at_any_line_it_is_before_or_after_the_step(name: str) -> No
     interrupted = 0
     for n, t in enumerate(everyday[300:]):
         n_before = model.n_updates
-        injector = reliability._Injector(type(model), n % 40, KeyboardInterrupt())
+        injector = reliability.Injector(type(model), n % 40, KeyboardInterrupt())
         interrupted += injector.run(partial(model.update, t))
         model.predict(t.x)  # mends
         assert model.n_updates in (n_before, n_before + 1)

@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tests.faults.reliability import Injector
 from tlstd import (
     ATD,
     ILSTD,
@@ -32,7 +33,6 @@ from tlstd import (
     TrueOnlineTD,
     load,
 )
-from tlstd.checks.reliability import _Injector
 from tlstd.core.arrays import FloatArray
 from tlstd.errors import BusyError, InvalidInputError, InvalidParameterError, StateError
 from tlstd.estimators.base import LinearEstimator
@@ -321,12 +321,12 @@ def test_interrupted_anywhere(name: str) -> None:
         whole.update_many(second[: n - 20])
         whole.update_many(third)
         after[n] = whole.weights
-    whole, counter = copy.deepcopy(start), _Injector(Horde)
+    whole, counter = copy.deepcopy(start), Injector(Horde)
     counter.run(partial(whole.update_many, second))
     seen = set()
     for line in np.linspace(1, counter.n_lines, 20).astype(int):
         horde = copy.deepcopy(start)
-        assert _Injector(Horde, line, KeyboardInterrupt()).run(partial(horde.update_many, second))
+        assert Injector(Horde, line, KeyboardInterrupt()).run(partial(horde.update_many, second))
         n = horde.n_updates
         seen.add(n)
         assert {group.model.n_updates for group in horde._groups} == {n}
@@ -340,11 +340,11 @@ def test_single_steps_interrupted_anywhere() -> None:
     start = Horde(FEATURES, PLAIN, MODELS["TD"]())
     start.update_many(walk(20, ends=False))
     after = copy.deepcopy(start)
-    counter = _Injector(Horde)
+    counter = Injector(Horde)
     counter.run(partial(after.update, [0.1, 0.2], [0.3, 0.4], **step))
     for line in np.linspace(1, counter.n_lines, 20).astype(int):
         horde = copy.deepcopy(start)
-        assert _Injector(Horde, line, KeyboardInterrupt()).run(partial(horde.update, [0.1, 0.2], [0.3, 0.4], **step))
+        assert Injector(Horde, line, KeyboardInterrupt()).run(partial(horde.update, [0.1, 0.2], [0.3, 0.4], **step))
         assert_array_equal(horde.weights, (after if horde.n_updates == 21 else start).weights)
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,8 +27,8 @@ from tlstd_lab.executors import InProcess, Outcome
 from typer.testing import CliRunner
 
 from tests.estimators.plain import Plain, State
+from tests.faults import children
 from tests.page.conftest import chrome
-from tlstd.checks import children
 from tlstd.cli.app import app
 from tlstd.cluster.checkpoint import Checkpoint
 from tlstd.core import file_format
@@ -411,7 +414,7 @@ def test_a_process_that_dies_is_a_failure(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_mistakes_are_named(tmp_path: Path) -> None:
     for words, message in (
-        (["--estimator", "TDD"], "there is no estimator 'TDD': choose from ATD,"),
+        (["--estimator", "TDD"], "there is no estimator 'TDD': choose from LSTD,"),
         (["--only", "TD"], "there is no promise 'TD': choose from orthogonality,"),
         (["--replay", str(tmp_path / "x")], "is no failure of a campaign"),
         (["--out", str(tmp_path / "file")], "--out"),
@@ -430,3 +433,14 @@ def test_every_row_is_listed() -> None:
     assert registry.chosen([], ["TD"]).keys() > {"kills", "reads", "memory", "writes"}
     assert np.isfinite([registry.row(name).tries() for name in registry.PLACES]).all()
     assert isinstance(logs.sound(True), pl.DataFrame)
+
+
+def test_without_a_clone_it_is_a_sentence(tmp_path: Path) -> None:
+    """The laboratory somewhere else, without the tests beside it."""
+    lab = Path(registry.__file__).parents[1]
+    shutil.copytree(lab, tmp_path / "lab" / "tlstd_lab", ignore=shutil.ignore_patterns("__pycache__"))
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "lab")}
+    command = [sys.executable, "-m", "tlstd", "campaign", "--list"]
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr == f"tlstd campaign needs a clone of the repository: {tmp_path} has no folder tests/faults\n"

@@ -13,6 +13,8 @@ import pandas as pd
 import polars as pl
 import pyarrow
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from minari.data_collector import EpisodeBuffer
 from numpy.testing import assert_array_equal
 
@@ -130,6 +132,37 @@ def test_read_again_as_written(source: str, shape: Shape, sizes: tuple[int, ...]
             whole.start_rows,
         )
         assert [name for piece in pieces for name in piece.ids[piece.continues :]] == whole.ids
+
+
+numbers = st.floats(-1e90, 1e90, allow_subnormal=True)
+words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
+
+
+@pytest.mark.parametrize("source", ["csv", "tsv", "semicolons.csv", "parquet"])
+@given(
+    values=st.lists(st.tuples(numbers, numbers), min_size=2, max_size=12),
+    names=st.lists(words, min_size=2, max_size=2, unique=True),
+)
+def test_any_numbers_and_names(
+    source: str, values: list[tuple[float, float]], names: list[str], tmp_path: Path
+) -> None:
+    """Two episodes of any numbers, with any names of episodes: what is read is what was written, to the bit."""
+    half = len(values) // 2
+    columns = {
+        "obs": [x for x, _ in values],
+        "reward": [r for _, r in values],
+        "terminated": [i in (half - 1, len(values) - 1) for i in range(len(values))],
+        "episode": [f"e{names[i >= half]}" for i in range(len(values))],
+    }
+    path = tmp_path / f"log.{source}"
+    if source == "parquet":
+        pl.DataFrame(columns).write_parquet(path)
+    else:
+        pl.DataFrame(columns).write_csv(path, separator={"csv": ",", "tsv": "\t"}.get(source, ";"))
+    log = Log.from_frame(path)
+    assert_array_equal(log.observations, np.array(columns["obs"])[:, None])
+    assert_array_equal(log.rewards, columns["reward"])
+    assert log.ids == [f"e{name}" for name in names]
 
 
 def test_a_model_of_chunks_is_that_of_the_whole_to_the_bit(tmp_path: Path) -> None:

@@ -62,8 +62,15 @@ return found;
 """
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    ("width", "theme"),
+    [
+        (390, "light"),
+        (1280, "dark"),
+        pytest.param(390, "dark", marks=pytest.mark.long),
+        pytest.param(1280, "light", marks=pytest.mark.long),
+    ],
+)
 def test_it_can_be_read(shown: Look, theme: str, width: int) -> None:
     """Contrast of all text, no scrolling to the side, no words over others."""
     shown.media(width=width, theme=theme)

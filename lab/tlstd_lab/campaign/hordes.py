@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tlstd import LSTD, TD, Horde, KrylovLSTD, Question, Steps, TileCoder
-from tlstd.checks.data import temporary_folder
 from tlstd.errors import StateError, TlstdError
 
 
@@ -38,7 +38,7 @@ def sound_files() -> list[bytes]:
         KrylovLSTD(features.n_features, lambda_=0.5, dimension=2),
     ]
     found = []
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "horde"
         for model in models:
             for n in (0, 33):
@@ -54,7 +54,7 @@ def use(data: bytes) -> str:
 
     StateError on loading and any TlstdError afterwards are the library's right; everything else is raised.
     """
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "horde"
         path.write_bytes(data)
         try:

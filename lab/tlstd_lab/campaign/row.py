@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tlstd.checks.children import Task
+if TYPE_CHECKING:
+    from tlstd_lab.campaign.faults import Task
 
 
 def estimators() -> list[str]:

@@ -20,6 +20,7 @@ from typing import Any
 import tlstd
 import tlstd_lab.campaign
 from tlstd.errors import InvalidParameterError
+from tlstd_lab.campaign.faults import CLONE
 
 PROGRESS = "progress.jsonl"
 FAILURES = "failures"
@@ -39,10 +40,10 @@ class Done:
 
 
 def code() -> str:
-    """A digest of the library and the rows: what other code has done does not count."""
+    """A digest of the library, the rows and the fault injection: what other code has done does not count."""
     digest = hashlib.sha256()
-    for package in (tlstd, tlstd_lab.campaign):
-        folder = Path(str(package.__file__)).parent
+    packages = (Path(str(package.__file__)).parent for package in (tlstd, tlstd_lab.campaign))
+    for folder in (*packages, CLONE / "tests" / "faults"):
         for path in sorted(folder.rglob("*.py")):
             digest.update(str(path.relative_to(folder)).encode() + path.read_bytes())
     return digest.hexdigest()[:16]

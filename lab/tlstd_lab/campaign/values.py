@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tlstd import AutoTiles, Columns, KrylovLSTD, Log, OneHot
-from tlstd.checks.data import temporary_folder
 from tlstd.errors import StateError, TlstdError
 from tlstd.evaluation import ValueFunction
 
@@ -42,7 +42,7 @@ def sound_files() -> list[bytes]:
         ),
     ]
     found = []
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "values"
         for values, log, policy in made:
             values.update(log, policy=policy)
@@ -64,7 +64,7 @@ def use(data: bytes) -> str:
 
     StateError on loading and any TlstdError afterwards are the library's right; everything else is raised.
     """
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "values"
         path.write_bytes(data)
         try:

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from tlstd.checks import children
 from tlstd_lab.campaign import registry
+from tlstd_lab.campaign.faults import children
 from tlstd_lab.campaign.row import Row
 
 BATCH = 5.0

@@ -64,15 +64,16 @@ def command(
     from rich.console import Console
 
     from tlstd.errors import TlstdError
-    from tlstd_lab.campaign import registry, summary
-    from tlstd_lab.campaign.engine import Campaign
-    from tlstd_lab.campaign.store import Folder
 
-    if list_:
-        for name in registry.PLACES:
-            typer.echo(f"{name:20} {registry.row(name).promise}")
-        return
     try:
+        from tlstd_lab.campaign import registry, summary
+        from tlstd_lab.campaign.engine import Campaign
+        from tlstd_lab.campaign.store import Folder
+
+        if list_:
+            for name in registry.PLACES:
+                typer.echo(f"{name:20} {registry.row(name).promise}")
+            return
         if replay is not None:
             raise typer.Exit(_replayed(replay, checked=not unchecked))
         rows = registry.chosen(only or [], estimator or [])

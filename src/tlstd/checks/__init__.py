@@ -2,9 +2,7 @@
 
 ``check_estimator(factory)`` runs all of it on your own estimator; the library's tests run it on every entry of
 ``tlstd.estimators.registry``. ``CHECKS`` has the single checks, for use with ``pytest.mark.parametrize``. What they ask
-for is in their docstrings: :mod:`~tlstd.checks.behaviour` for undisturbed use, :mod:`~tlstd.checks.layouts` for
-arrays of every make, :mod:`~tlstd.checks.reliability` for interrupts, exceptions, threads and copies. The last three
-kinds run in forked children, where there is ``os.fork``: an estimator that crashes takes nothing with it.
+for is in their docstrings, in :mod:`~tlstd.checks.behaviour`.
 """
 
 from __future__ import annotations
@@ -12,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tlstd.checks import behaviour, children, layouts, reliability
-from tlstd.checks.data import N_FEATURES, Check, Factory
+from tlstd.checks.behaviour import CHECKS
+from tlstd.checks.data import N_FEATURES, Check, Factory, reason
 
 __all__ = ["CHECKS", "Check", "ContractError", "Factory", "Report", "check_estimator"]
-
-CHECKS: tuple[Check, ...] = (*behaviour.CHECKS, *layouts.CHECKS, *reliability.CHECKS)
-"""All checks. Each takes a factory, raises AssertionError with an explanation, and returns why it was passed over."""
 
 
 @dataclass(frozen=True)
@@ -68,19 +63,15 @@ def check_estimator(factory: Factory) -> Report:
     >>> from tlstd import TD
     >>> from tlstd.checks import check_estimator
     >>> print(check_estimator(lambda n_features, **options: TD(n_features, step_size=0.1, lambda_=0.5, **options)))
-    TD: 26 of 26 checks passed.
+    TD: 20 of 20 checks passed.
     Passed over check_merge: its models refuse to be merged.
     """
     name = type(factory(N_FEATURES)).__name__
-    broken = reliability.failures(factory)
     passed: list[str] = []
     passed_over: dict[str, str] = {}
     failed: dict[str, str] = {}
     for check in CHECKS:
-        if check in reliability.IN_CHILDREN:
-            missing, wrong = reliability.why_passed_over(check), broken.get(check)
-        else:
-            missing, wrong = _tried(check, factory)
+        missing, wrong = _tried(check, factory)
         if wrong is not None:
             failed[check.__name__] = wrong
         elif missing is not None:
@@ -98,4 +89,4 @@ def _tried(check: Check, factory: Factory) -> tuple[str | None, str | None]:
     try:
         return check(factory), None
     except Exception as error:
-        return None, children.reason(error)
+        return None, reason(error)

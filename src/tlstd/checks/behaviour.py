@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import os
 import pickle
+import tempfile
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,6 @@ from tlstd.checks.data import (
     bad_inputs,
     loaded,
     stream,
-    temporary_folder,
     update_late,
     why_unsaved,
 )
@@ -422,7 +424,7 @@ def check_merge(factory: Factory) -> str | None:
     for model in (merged, whole):
         model.update_many(stream(30, seed=2))
     if why_unsaved(merged) is None:
-        with temporary_folder() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             merged.save(os.path.join(folder, "model"))
     if getattr(merged, "rank", N_FEATURES) >= N_FEATURES:
         assert_close(merged.weights, whole.weights, 1e-8, "models of two halves merge into another model")
@@ -440,7 +442,7 @@ def check_save_and_load(factory: Factory) -> str | None:
     for n_steps in (0, 1, 37, 90):
         model = factory(N_FEATURES)
         model.update_many(stream(n_steps))
-        with temporary_folder() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model")
             try:
                 model.save(path)
@@ -457,6 +459,72 @@ def check_save_and_load(factory: Factory) -> str | None:
             assert twin.predict(x) == model.predict(x), f"saved after {n_steps} steps and loaded, it predicts otherwise"
             assert np.array_equal(twin.weights, model.weights), f"saved after {n_steps} steps, it has other weights"
     return None
+
+
+def check_copies_are_independent(factory: Factory) -> None:
+    """A copy (``copy``, ``deepcopy``, ``pickle``) is equal; what one of the two learns does not reach the other."""
+    steps, other = stream(60, seed=6), stream(20, seed=9)
+    x = np.asarray(steps.X)[0]
+    early, whole, branch = factory(N_FEATURES), factory(N_FEATURES), factory(N_FEATURES)
+    early.update_many(steps[:40])
+    whole.update_many(steps)
+    branch.update_many(steps[:50])
+    branch.update_many(other)
+    for (name, how), read in product(_COPIES.items(), (False, True)):
+        model = factory(N_FEATURES)
+        model.update_many(steps[:40])
+        if read:
+            model.predict(x)
+        twin = how(model)
+        assert type(twin) is type(model), f"{name} makes a {type(twin).__name__}"
+        _assert_equal_models(twin, early, f"a copy ({name}) is another model")
+        twin.update_many(steps[40:50])
+        twin.update_many(other)
+        _assert_equal_models(model, early, f"after its copy ({name}) has learned, it is another model")
+        model.update_many(steps[40:])
+        _assert_equal_models(model, whole, f"going on beside its copy ({name}), it is another model")
+        _assert_equal_models(twin, branch, f"a copy ({name}) changes when the original learns")
+        if read and why_unsaved(model) is None:
+            _assert_equal_models(_saved_and_loaded(model), whole, f"saved after it was copied ({name}), it is another")
+            _assert_equal_models(_saved_and_loaded(twin), branch, f"a copy ({name}) is saved as another model")
+
+
+_COPIES: dict[str, Callable[[Any], Any]] = {
+    "copy.copy": copy.copy,
+    "copy.deepcopy": copy.deepcopy,
+    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
+}
+
+
+def _assert_equal_models(model: Any, expected: Any, message: str) -> None:
+    x = np.asarray(stream(1, seed=6).X)[0]
+    assert model.n_updates == expected.n_updates, f"{message}: n_updates is {model.n_updates}"
+    assert_close(model.weights, expected.weights, 1e-8, message)
+    assert_close(model.predict(x), x @ expected.weights, 1e-8, f"{message} (predict)")
+
+
+def _saved_and_loaded(model: Any) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model")
+        model.save(path)
+        return loaded(path, type(model))
+
+
+def check_parameters_are_read_only(factory: Factory) -> None:
+    """Constructor arguments and ``n_updates`` cannot be set: a TlstdError that is an AttributeError, and no change."""
+    model = factory(N_FEATURES)
+    names = [name for name in inspect.signature(type(model)).parameters if hasattr(model, name)]
+    for name in dict.fromkeys([*names, "n_features", "n_updates"]):
+        before = getattr(model, name)
+        for value in (before, 3, None):
+            try:
+                setattr(model, name, value)
+            except AttributeError as error:
+                kind = type(error)
+            else:
+                raise AssertionError(f"{name} can be set to {value!r}")
+            assert issubclass(kind, TlstdError), f"setting {name} raises {kind.__name__}, not a TlstdError"
+            assert getattr(model, name) is before or getattr(model, name) == before, f"setting {name} changed it"
 
 
 CHECKS: tuple[Check, ...] = (
@@ -479,6 +547,8 @@ CHECKS: tuple[Check, ...] = (
     check_start_from,
     check_merge,
     check_save_and_load,
+    check_copies_are_independent,
+    check_parameters_are_read_only,
 )
 
 

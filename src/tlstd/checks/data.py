@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -167,18 +166,9 @@ def loaded(path: str | os.PathLike[str], cls: type) -> Any:
     return load(path, classes=[cls] if hasattr(cls, "_loaded") else ())
 
 
-def temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder for a moment, in memory where there is such a place: nothing that is tried here has to last."""
-    memory = "/dev/shm"
-    return tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None)
-
-
-@contextmanager
-def explained(what: str) -> Iterator[None]:
-    """Put what was done to a model before whatever it raises, and make that an AssertionError."""
-    try:
-        yield
-    except AssertionError as error:
-        raise AssertionError(f"{what}: {error}") from error
-    except Exception as error:
-        raise AssertionError(f"{what}: it raises {type(error).__name__} ({error})") from error
+def reason(error: BaseException) -> str:
+    """What an exception says: an assertion its message, any other its type, message and place."""
+    if isinstance(error, AssertionError):
+        return str(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} ({error}) at {os.path.basename(place.filename)}:{place.lineno}"

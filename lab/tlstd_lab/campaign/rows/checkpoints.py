@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -10,12 +11,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tlstd.checks.children import Task
-from tlstd.checks.data import explained, temporary_folder
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.core.arrays import FloatArray
 from tlstd.errors import StateError
 from tlstd.evaluation import Evaluation
+from tlstd_lab.campaign.faults import Task, explained
 from tlstd_lab.campaign.row import Row
 from tlstd_lab.campaign.rows.logs import sound
 
@@ -91,7 +91,7 @@ def _task(subject: str, seed: int, folder: Path) -> Task:
 
     def task(number: int) -> str:
         rng = np.random.default_rng([seed, number])
-        with temporary_folder() as place:
+        with tempfile.TemporaryDirectory() as place:
             (logs := Path(place) / "logs").mkdir()
             kept = Path(place) / "rounds"
             question = _question(rng, logs)

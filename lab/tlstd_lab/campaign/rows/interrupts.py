@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tlstd.checks import reliability
-from tlstd.checks.children import Task
 from tlstd.estimators.registry import ESTIMATORS
+from tlstd_lab.campaign.faults import Task, reliability
 from tlstd_lab.campaign.row import Row
 
 

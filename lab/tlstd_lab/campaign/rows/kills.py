@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from functools import cache
@@ -17,11 +18,10 @@ from types import FrameType
 from typing import Any
 
 import tlstd
-from tlstd.checks import reliability
-from tlstd.checks.children import Task
-from tlstd.checks.data import Factory, explained, loaded, temporary_folder
+from tlstd.checks.data import Factory, loaded
 from tlstd.errors import StateError
 from tlstd.estimators.registry import ESTIMATORS
+from tlstd_lab.campaign.faults import Task, explained, reliability
 from tlstd_lab.campaign.row import Row
 
 LONG = 10
@@ -69,7 +69,7 @@ class Saver:
         assert self.run.saved is not None, "it cannot be saved"
         self.before = self.run.saved
         self.known: set[bytes] = set()
-        with temporary_folder() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             self.first = self.begin(os.path.join(folder, "model")).n_updates
 
     def go(self, model: Any, path: str, saving: _Lines | None = None) -> None:
@@ -92,7 +92,7 @@ class Saver:
 
     def learn(self, final: bytes) -> None:
         """Go on from every file that an undisturbed run saves, once; raise unless it ends the same."""
-        with temporary_folder() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model")
             found, model = [self.before], self.begin(path)
             for number, call in self.run.calls:
@@ -135,7 +135,7 @@ class Saver:
 def _task(subject: str, seed: int, folder: Path) -> Task:
     saver = Saver(ESTIMATORS[subject])
     counts: dict[bool, int] = {}
-    with temporary_folder() as place:
+    with tempfile.TemporaryDirectory() as place:
         path = os.path.join(place, "model")
         durations = []
         for _ in range(3):
@@ -151,7 +151,7 @@ def _task(subject: str, seed: int, folder: Path) -> Task:
 
     def task(number: int) -> str:
         choice = random.Random(f"{seed} {number}").random()
-        with temporary_folder() as place:
+        with tempfile.TemporaryDirectory() as place:
             path = os.path.join(place, "model")
             model = saver.begin(path)
             if number % 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import tempfile
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -12,10 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tlstd.checks.children import Task
-from tlstd.checks.data import explained, temporary_folder
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.errors import InvalidInputError
+from tlstd_lab.campaign.faults import Task, explained
 from tlstd_lab.campaign.row import Row
 from tlstd_lab.campaign.rows.logs import CHUNK, answer, sound
 
@@ -72,7 +72,7 @@ def _other_name(rng: Rng, path: Path) -> Any:
 def _names(subject: str, seed: int, folder: Path) -> Task:
     def task(number: int) -> str:
         rng = np.random.default_rng([seed, number])
-        with temporary_folder() as place:
+        with tempfile.TemporaryDirectory() as place:
             paths = _in_files(rng, sound(bool(rng.integers(2))), Path(place), lambda part: part)
             expected = _found(paths, subject)
             others = [_other_name(rng, paths[rng.integers(len(paths))]) for _ in range(int(rng.integers(1, 4)))]
@@ -106,7 +106,7 @@ def _timed(rng: Rng, part: pl.DataFrame) -> pl.DataFrame:
 def _units(subject: str, seed: int, folder: Path) -> Task:
     def task(number: int) -> str:
         rng = np.random.default_rng([seed, number])
-        with temporary_folder() as place:
+        with tempfile.TemporaryDirectory() as place:
             (plain := Path(place) / "plain").mkdir()
             (timed := Path(place) / "timed").mkdir()
             frame = sound(bool(rng.integers(2)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,12 +16,11 @@ import numpy as np
 import polars as pl
 
 from tlstd import Log
-from tlstd.checks.children import Task
-from tlstd.checks.data import explained, temporary_folder
 from tlstd.core.arrays import FloatArray
 from tlstd.data.transitions import Transitions
 from tlstd.errors import TlstdError
 from tlstd.logs import read_chunks
+from tlstd_lab.campaign.faults import Task, explained
 from tlstd_lab.campaign.row import Row
 
 GAMMA = 0.9
@@ -450,7 +450,7 @@ def _task(subject: str, seed: int, folder: Path) -> Task:
     chunk = CHUNK if subject == "in chunks" else None
 
     def task(number: int) -> str:
-        with temporary_folder() as place:
+        with tempfile.TemporaryDirectory() as place:
             log = made(seed, number, Path(place))
             with explained(log.what):
                 found = judged(log.source, answer(log.frame), chunk)
@@ -464,7 +464,7 @@ def _task(subject: str, seed: int, folder: Path) -> Task:
 
 
 def _evidence(subject: str, seed: int, number: int) -> dict[str, bytes]:
-    with temporary_folder() as place:
+    with tempfile.TemporaryDirectory() as place:
         made(seed, number, Path(place))
         return {path.name: path.read_bytes() for path in Path(place).iterdir()}
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import pickle
+import tempfile
 from pathlib import Path
 from typing import Any
 
-from tlstd.checks.children import Task
-from tlstd.checks.data import as_sparse, loaded, stream, temporary_folder
+from tlstd.checks.data import as_sparse, loaded, stream
 from tlstd.data.transitions import Transitions
 from tlstd.estimators.registry import ESTIMATORS
+from tlstd_lab.campaign.faults import Task
 from tlstd_lab.campaign.row import Row
 
 STEPS = 10_000
@@ -31,7 +32,7 @@ def _task(subject: str, seed: int, folder: Path) -> Task:
     steps = as_sparse(stream(BLOCK - 1, seed=seed))
     path, note = folder / "model.tlstd", folder / "held.json"
     warm = factory(steps.n_features)
-    with temporary_folder() as place:  # all that is compiled is compiled before anything is measured
+    with tempfile.TemporaryDirectory() as place:  # all that is compiled is compiled before anything is measured
         for _ in range(2):
             _learn(warm, steps)
             warm.save(Path(place) / "model.tlstd")

@@ -5,6 +5,7 @@ A try is 10,000 further steps of the stream; the model goes on from the file tha
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,8 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from tlstd import load
-from tlstd.checks.children import Task
-from tlstd.checks.data import temporary_folder
 from tlstd.core.arrays import FloatArray
 from tlstd.data.transitions import Transitions
 from tlstd.domains.mountain_car import MountainCar
@@ -22,6 +21,7 @@ from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record
 from tlstd.truncated.tlstd import TLSTD
+from tlstd_lab.campaign.faults import Task
 from tlstd_lab.campaign.row import Row
 
 STEPS = 10_000
@@ -69,7 +69,7 @@ def _warm(stream: Stream) -> None:
     model = TLSTD(steps.n_features, stream.rank, **stream.options)
     model.update_many(steps)
     model.orthogonality_error(), model.predict(steps.X[:2])
-    with temporary_folder() as place:
+    with tempfile.TemporaryDirectory() as place:
         model.save(f"{place}/model")
         load(f"{place}/model")
 

@@ -14,12 +14,11 @@ from selenium.common.exceptions import NoAlertPresentException
 from selenium.webdriver import Chrome
 
 from tlstd import Log, evaluate
-from tlstd.checks.children import Task
-from tlstd.checks.data import explained
 from tlstd.core.file_format import printable
 from tlstd.evaluation import Evaluation
 from tlstd.page import write_page
 from tlstd_lab.browser import HARMLESS, console, requests, started
+from tlstd_lab.campaign.faults import Task, explained
 from tlstd_lab.campaign.hostile import word
 from tlstd_lab.campaign.row import Row
 

@@ -7,6 +7,7 @@ import json
 import random
 import re
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 from functools import cache
@@ -18,11 +19,10 @@ import polars as pl
 from typer.testing import CliRunner
 
 from tlstd import LSTD
-from tlstd.checks import files
-from tlstd.checks.children import Task
-from tlstd.checks.data import explained, stream, temporary_folder
+from tlstd.checks.data import stream
 from tlstd.cli.app import app
 from tlstd_lab.campaign import values
+from tlstd_lab.campaign.faults import Task, explained, files
 from tlstd_lab.campaign.hostile import raw, word
 from tlstd_lab.campaign.row import Row
 
@@ -180,7 +180,7 @@ COMMANDS: dict[str, Callable[[random.Random, Path], Made]] = {
 def _task(subject: str, seed: int, folder: Path) -> Task:
     def task(number: int) -> str:
         choices = random.Random(f"{seed} {number} {subject}")
-        with temporary_folder() as place:
+        with tempfile.TemporaryDirectory() as place:
             arguments, as_json = COMMANDS[subject](choices, Path(place))
             with explained(" ".join(map(repr, arguments))):
                 return check(arguments, as_json)

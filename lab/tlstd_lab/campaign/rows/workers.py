@@ -18,9 +18,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tlstd.checks.children import Task
 from tlstd.cluster.clients import local_workers
 from tlstd.cluster.evaluate import evaluate_files
+from tlstd_lab.campaign.faults import Task
 from tlstd_lab.campaign.row import Row
 from tlstd_lab.executors import DaskCluster, Executor, LocalProcesses
 from tlstd_lab.spec import RunSpec

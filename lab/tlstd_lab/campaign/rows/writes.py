@@ -12,6 +12,7 @@ import errno
 import io
 import os
 import resource
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -21,14 +22,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tlstd import Horde, Log, evaluate
-from tlstd.checks.children import Task
-from tlstd.checks.data import explained, loaded, stream, temporary_folder
+from tlstd.checks.data import loaded, stream
 from tlstd.cluster.checkpoint import Checkpoint
 from tlstd.errors import TlstdError
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.evaluation import ValueFunction
 from tlstd.page import write_page
 from tlstd_lab.campaign import hordes, values
+from tlstd_lab.campaign.faults import Task, explained
 from tlstd_lab.campaign.row import Row, estimators
 
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EINTR)
@@ -60,7 +61,7 @@ def _of_estimator(name: str) -> Files:
 
 
 def _of_saved(found: list[bytes], load: Callable[[Any], Any]) -> Files:
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         made = []
         for data in (found[0], found[-1]):
@@ -207,7 +208,7 @@ def _limited(size: int) -> Iterator[None]:
 
 def _calls(subject: str, seed: int, folder: Path) -> Task:
     files = _files(subject)
-    with temporary_folder() as place:
+    with tempfile.TemporaryDirectory() as place:
         path = os.path.join(place, "file.npy")
         files.old(path)
         counter = Faults()
@@ -216,7 +217,7 @@ def _calls(subject: str, seed: int, folder: Path) -> Task:
         n, size = len(counter.names), os.path.getsize(path)
 
     def task(number: int) -> str:
-        with temporary_folder() as place:
+        with tempfile.TemporaryDirectory() as place:
             path = os.path.join(place, "file.npy")
             files.old(path)
             if number % 4 == 3:
@@ -263,7 +264,7 @@ def _mount(place: str, pages: int) -> None:
 
 def _full(subject: str, seed: int, folder: Path) -> Task:
     files = _files(subject)
-    with temporary_folder() as place:
+    with tempfile.TemporaryDirectory() as place:
         path = os.path.join(place, "file.npy")
         files.old(path)
         old = -(-os.path.getsize(path) // PAGE) if os.path.exists(path) else 0
@@ -272,7 +273,7 @@ def _full(subject: str, seed: int, folder: Path) -> Task:
 
     def task(number: int) -> str:
         room = number % (new + 1)
-        with temporary_folder() as place:
+        with tempfile.TemporaryDirectory() as place:
             disk = os.path.join(place, "disk")
             os.mkdir(disk)
             libc = ctypes.CDLL(None, use_errno=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from tlstd.checks import children
+from tests.faults import children
 from tlstd.checks.data import Factory
 from tlstd.data.transitions import Transition, Transitions
 from tlstd.data.vectors import SparseVector

@@ -1,4 +1,4 @@
-"""What an estimator survives: exceptions and interrupts at any point, other threads, copies, hands on its parameters.
+"""What an estimator survives: exceptions and interrupts at any point, and other threads.
 
 Each part is a task of numbered tries, each made by its number and a seed: few of them are done in a check, many in
 ``tlstd campaign``.
@@ -14,6 +14,7 @@ import pickle
 import random
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -27,22 +28,13 @@ import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
 import tlstd
-from tlstd.checks import children
-from tlstd.checks.data import (
-    N_FEATURES,
-    Check,
-    Factory,
-    as_sparse,
-    assert_close,
-    explained,
-    loaded,
-    stream,
-    temporary_folder,
-)
+from tests.faults import children
+from tests.faults.children import explained
+from tlstd.checks.data import N_FEATURES, Check, Factory, as_sparse, assert_close, loaded, reason, stream
 from tlstd.core.arrays import FloatArray
 from tlstd.data.transitions import Transitions
 from tlstd.data.vectors import SparseVector
-from tlstd.errors import StateError, TlstdError
+from tlstd.errors import StateError
 
 TOLERANCE = 1e-8
 """Largest difference, relative to the largest weight, between a model and what it should be."""
@@ -147,7 +139,7 @@ class Run:
     def save_and_load(self, model: Any) -> Any:
         """The model through a file that takes the place of a sound one."""
         assert self.saved is not None
-        with temporary_folder() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model")
             with open(path, "wb") as file:
                 file.write(self.saved)
@@ -183,7 +175,7 @@ class Run:
         """Content of a saved model; None if it cannot be saved."""
         if not hasattr(model, "save"):
             return None
-        with temporary_folder() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model")
             with suppress(StateError):
                 model.save(path)
@@ -195,7 +187,7 @@ class Run:
 # --- exceptions -----------------------------------------------------------------------------------------------------
 
 
-class _Injector:
+class Injector:
     """A trace function that raises at the n-th line of the library, or of the estimator's own file."""
 
     def __init__(self, cls: type, at: int | None = None, error: BaseException | None = None) -> None:
@@ -250,9 +242,7 @@ def _comes_from_interrupt(error: BaseException | None) -> bool:
 
 @cache
 def _is_traced(code: CodeType, files: frozenset[str]) -> bool:
-    package, this = os.path.dirname(tlstd.__file__), os.path.dirname(__file__)
-    inside = code.co_filename.startswith(package + os.sep) and not code.co_filename.startswith(this + os.sep)
-    return inside or code.co_filename in files
+    return code.co_filename.startswith(os.path.dirname(tlstd.__file__) + os.sep) or code.co_filename in files
 
 
 @cache
@@ -276,7 +266,7 @@ def exception_task(factory: Factory, *, seed: int = 0, run: Run | None = None) -
     run = run or Run(factory)
     run.go(run.fresh(_START))  # compiled
     model = run.fresh(_START)
-    counter = _Injector(type(model))
+    counter = Injector(type(model))
     counter.run(lambda: run.go(model))
     shift = random.Random(seed).random()
 
@@ -284,7 +274,7 @@ def exception_task(factory: Factory, *, seed: int = 0, run: Run | None = None) -
         at = 1 + int(spread(i, shift) * counter.n_lines)
         error = KeyboardInterrupt("injected") if i % 2 else MemoryError("injected")
         model = run.fresh(_START)
-        injector = _Injector(type(model), at, error)
+        injector = Injector(type(model), at, error)
         raised = injector.run(lambda: run.go(model))
         with explained(f"{type(error).__name__} at {injector.where} (line {at:,} of {counter.n_lines:,})"):
             run.verify(model, i // 2)
@@ -378,7 +368,7 @@ def read_task(
         model = run.fresh(begin)
         seen = _read_together(run, model, [call for _, call in calls], f"{seed} {i}", readers, reads, often)
         for values in seen:
-            _explain_reads(values, states)
+            explain_reads(values, states)
         run.verify_at(model, calls[-1][0], "read by several threads, it")
         return f"{sum(map(len, seen))} reads"
 
@@ -505,7 +495,7 @@ _PREDICTIONS = ["vector"] * 6 + ["sparse vector"] * 4
 _OTHERS = ["matrix", "csr", "weights", "sparse_weights", "repr", *_COPIES]
 
 
-def _explain_reads(reads: list[Read], states: FloatArray) -> None:
+def explain_reads(reads: list[Read], states: FloatArray) -> None:
     """Raise unless every read is of one of the states, and of none that comes before what was read earlier."""
     allowed = TOLERANCE * np.abs(states).max(axis=1)
     errors = np.zeros((len(states), len(reads)))
@@ -553,63 +543,9 @@ def _frequent_switches() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-# --- copies and parameters ------------------------------------------------------------------------------------------
-
-
-def check_copies_are_independent(factory: Factory) -> None:
-    """A copy (``copy``, ``deepcopy``, ``pickle``) is equal; what one of the two learns does not reach the other."""
-    check_together(factory, [check_copies_are_independent])
-
-
-def _copy_task(run: Run) -> children.Task:
-    other = stream(20, seed=9)
-    expected = run.fresh(50)
-    expected.update_many(other)
-
-    def task(i: int) -> str:
-        name, how = list(_COPIES.items())[i // 2]
-        model = run.fresh(40)
-        if i % 2:
-            model.predict(run.X[0])
-        twin = how(model)
-        assert type(twin) is type(model), f"{name} makes a {type(twin).__name__}"
-        run.verify_at(twin, 40, f"a copy ({name})")
-        twin.update_many(run.steps[40:50])
-        twin.update_many(other)
-        run.verify_at(model, 40, f"after its copy ({name}) has learned, it")
-        model.update_many(run.steps[40:])
-        run.verify_at(model, _END, f"going on beside its copy ({name}), it")
-        assert_close(twin.weights, expected.weights, TOLERANCE, f"a copy ({name}) changes when the original learns")
-        if run.saved is not None and i % 2:
-            run.verify_at(run.save_and_load(model), _END, f"saved after it was copied ({name}), it")
-            same = run.save_and_load(twin)
-            assert_close(same.weights, expected.weights, TOLERANCE, f"a copy ({name}) is saved as another model")
-        return ""
-
-    return task
-
-
-def check_parameters_are_read_only(factory: Factory) -> None:
-    """Constructor arguments and ``n_updates`` cannot be set: a TlstdError that is an AttributeError, and no change."""
-    model = factory(N_FEATURES)
-    names = [name for name in inspect.signature(type(model)).parameters if hasattr(model, name)]
-    for name in dict.fromkeys([*names, "n_features", "n_updates"]):
-        before = getattr(model, name)
-        for value in (before, 3, None):
-            try:
-                setattr(model, name, value)
-            except AttributeError as error:
-                kind = type(error)
-            else:
-                raise AssertionError(f"{name} can be set to {value!r}")
-            assert issubclass(kind, TlstdError), f"setting {name} raises {kind.__name__}, not a TlstdError"
-            assert getattr(model, name) is before or getattr(model, name) == before, f"setting {name} changed it"
-
-
 # --- all of them ----------------------------------------------------------------------------------------------------
 
 _TASKS: dict[Check, tuple[int, int, Callable[[Run], children.Task]]] = {
-    check_copies_are_independent: (2 * len(_COPIES), N_FEATURES, _copy_task),
     check_exceptions_leave_a_prefix: (TRIES, N_FEATURES, lambda run: exception_task(run.factory, run=run)),
     check_interrupts_leave_a_prefix: (TRIES // 2, N_FEATURES, lambda run: interrupt_task(run.factory, run=run)),
     check_concurrent_reads: (2, N_SPARSE, lambda run: read_task(run.factory, writer=False, run=run)),
@@ -618,13 +554,11 @@ _TASKS: dict[Check, tuple[int, int, Callable[[Run], children.Task]]] = {
 }
 """Numbers of tries and of features, and what makes the task of a run."""
 
-IN_CHILDREN: tuple[Check, ...] = tuple(_TASKS)
-"""The checks whose tries are made in children."""
-CHECKS: tuple[Check, ...] = (*IN_CHILDREN, check_parameters_are_read_only)
+CHECKS: tuple[Check, ...] = tuple(_TASKS)
 
 
-def failures(factory: Factory, checks: Iterable[Check] = IN_CHILDREN) -> dict[Check, str]:
-    """Why checks ``IN_CHILDREN`` fail, with one child for all tries: in a large process it takes long to make."""
+def failures(factory: Factory, checks: Iterable[Check] = CHECKS) -> dict[Check, str]:
+    """Why checks fail, with one child for all tries: in a large process it takes long to make."""
     runs: dict[int, Run] = {}
     tries: list[tuple[Check, children.Task, int]] = []
     found: dict[Check, str] = {}
@@ -637,7 +571,7 @@ def failures(factory: Factory, checks: Iterable[Check] = IN_CHILDREN) -> dict[Ch
                 runs[n_features] = Run(factory, n_features)
             task = make(runs[n_features])
         except Exception as error:
-            found[check] = children.reason(error)
+            found[check] = reason(error)
             continue
         tries += [(check, task, i) for i in range(count)]
     outcomes = children.run(lambda number: tries[number][1](tries[number][2]), range(len(tries)), seconds=SECONDS)
@@ -649,13 +583,13 @@ def failures(factory: Factory, checks: Iterable[Check] = IN_CHILDREN) -> dict[Ch
 
 
 def why_passed_over(check: Check) -> str | None:
-    """Why this system cannot run a check ``IN_CHILDREN``; None if it can."""
+    """Why this system cannot run a check; None if it can."""
     if check is check_interrupts_leave_a_prefix and not (hasattr(signal, "setitimer") and hasattr(os, "fork")):
         return "this system has no timers or no fork"
     return None
 
 
-def check_together(factory: Factory, checks: Iterable[Check] = IN_CHILDREN) -> None:
+def check_together(factory: Factory, checks: Iterable[Check] = CHECKS) -> None:
     """Raise AssertionError with the reasons of all :func:`failures`."""
     found = [f"{check.__name__}: {why}" for check, why in failures(factory, checks).items()]
     assert not found, "\n".join(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -10,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tlstd.checks.data import N_FEATURES, Check, Factory, assert_close, explained, stream, temporary_folder
+from tests.faults.children import explained
+from tlstd.checks.data import N_FEATURES, Check, Factory, assert_close, stream
 from tlstd.data.transitions import Transition, Transitions
 from tlstd.data.vectors import SparseVector
 
@@ -60,7 +62,7 @@ def check_layouts(factory: Factory) -> None:
     columns = (steps.rewards, steps.discounts, steps.trace_discounts)
     one = {"discount": last.discount, "trace_discount": last.trace_discount}
     for name, layout in LAYOUTS.items():
-        with temporary_folder() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             held: list[Any] = [layout(np.asarray(array), folder) for array in (X, X_next, last.x, last.x_next)]
             sparse = [_csr(X, layout, folder), _csr(X_next, layout, folder)]
             sparse += [_vector(np.asarray(x), layout, folder) for x in (last.x, last.x_next)]

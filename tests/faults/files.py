@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import struct
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
@@ -19,8 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from tlstd.checks import children
-from tlstd.checks.data import Factory, as_sparse, explained, loaded, stream, temporary_folder
+from tests.faults import children
+from tests.faults.children import explained
+from tlstd.checks.data import Factory, as_sparse, loaded, stream
 from tlstd.data.transitions import Transitions
 from tlstd.errors import StateError, TlstdError
 
@@ -239,7 +241,7 @@ def sound_files(factory: Factory, *, wide: bool = False) -> list[bytes]:
     if wide:
         streams.append((20_000, 1, _steps(20_000, 1, n_rows=16, n_active=100, n_used=20_000)))
     files = []
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model")
         for number, (n_features, n_targets, steps) in enumerate(streams):
             try:
@@ -258,7 +260,7 @@ def use(data: bytes, cls: type) -> str:
 
     StateError on loading and any TlstdError afterwards are the library's right; everything else is raised.
     """
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model")
         with open(path, "wb") as file:
             file.write(data)

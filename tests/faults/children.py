@@ -12,17 +12,29 @@ import select
 import signal
 import sys
 import time
-import traceback
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, TypeAlias
+
+from tlstd.checks.data import reason
 
 PATIENCE = 5
 """By how much the clock may run ahead of the processor's time before silence is a hang."""
 
 Task: TypeAlias = Callable[[int], str]
 """Called with a number; returns words for the tally, and raises if something is wrong."""
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Put what was done to a model before whatever it raises, and make that an AssertionError."""
+    try:
+        yield
+    except AssertionError as error:
+        raise AssertionError(f"{what}: {error}") from error
+    except Exception as error:
+        raise AssertionError(f"{what}: it raises {type(error).__name__} ({error})") from error
 
 
 class Outcome(NamedTuple):
@@ -100,14 +112,6 @@ def attempt(task: Task, index: int) -> Outcome:
             return Outcome(index, False, task(index))
     except BaseException as error:
         return Outcome(index, True, reason(error))
-
-
-def reason(error: BaseException) -> str:
-    """What an exception says: an assertion its message, any other its type, message and place."""
-    if isinstance(error, AssertionError):
-        return str(error)
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} ({error}) at {os.path.basename(place.filename)}:{place.lineno}"
 
 
 def _send(descriptor: int, outcome: Outcome) -> None:
