@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tlstd_lab.processes.spiral import spiral_weights
 
 from tlstd.classic.td import TD
 from tlstd.domains import (
@@ -18,7 +19,6 @@ from tlstd.domains import (
     spiral,
 )
 from tlstd.domains.baird import START
-from tlstd.domains.spiral import spiral_weights
 from tlstd.errors import InvalidParameterError
 
 

@@ -13,12 +13,12 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tlstd_lab.energy_programme import exact_values
 
 from tlstd.classic.lstd import LSTD
 from tlstd.core.arrays import FloatArray
 from tlstd.data.transitions import Transitions
 from tlstd.domains.base import Domain
-from tlstd.domains.energy_programme import exact_values
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tlstd_lab import energy_programme
+from tlstd_lab.energy_programme import aliasing_floor, exact_values, greedy, never_store, optimal_policy, stationary
 
 from tlstd.core.arrays import FloatArray
-from tlstd.domains import energy_programme
-from tlstd.domains.energy_programme import aliasing_floor, exact_values, greedy, never_store, optimal_policy, stationary
 from tlstd.domains.energy_storage import EnergyStorage, StoragePolicy
 from tlstd.errors import InvalidInputError, InvalidParameterError
 
