@@ -11,7 +11,7 @@ the grid and W is interpolated linearly in R; what is exact below is then exact 
 neighbouring grid point at random, with the same mean, and approximate for the domain (how far: ``docs/domains.md``).
 
 The policy is not optimised at the γ = 0.8 at which it is evaluated [P]: with so short a horizon it hardly pays to store
-anything. It maximises the mean reward per step. Results are kept in the user's cache (:mod:`tlstd_lab.cache`).
+anything. It maximises the mean reward per step. Results are kept in the user's cache (``tlstd_lab.cache``).
 """
 
 from __future__ import annotations

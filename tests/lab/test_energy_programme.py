@@ -360,14 +360,6 @@ def test_results_do_not_depend_on_the_run() -> None:
     )
 
 
-def test_domain_hands_out_its_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TLSTD_CACHE", str(tmp_path))
-    domain = small()
-    policy = domain.policy()
-    assert isinstance(policy, StoragePolicy)
-    assert_array_equal(policy.table, optimal_policy(domain).table)
-
-
 def test_misuse() -> None:
     domain = small()
     policy = never_store(domain)

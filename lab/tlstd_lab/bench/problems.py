@@ -46,7 +46,7 @@ class Problem(NamedTuple):
 
 @cache
 def energy(quick: bool) -> Problem:
-    """EnergyStorage under its near-optimal policy: 32 tilings and a bias, λ = 1 (γ = 0.8). 30,000 features seen when it is warm."""
+    """EnergyStorage, near-optimal policy: 32 tilings and a bias, λ = 1 (γ = 0.8). 30,000 features seen when warm."""
     domain = EnergyStorage()
     tiles, tilings = ([3, 3, 4, 3], 8) if quick else ([5, 5, 10, 5], 32)
     coder = TileCoder(domain.low, domain.high, tiles=tiles, tilings=tilings, bias=True)

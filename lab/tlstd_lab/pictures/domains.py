@@ -358,10 +358,11 @@ def measure_energy() -> list[str]:
 
 
 def measure_policies() -> list[str]:
-    """Mean reward per step of three policies of EnergyStorage, with a standard error from independent paths."""
+    """Mean reward per step of four policies of EnergyStorage, with a standard error from independent paths."""
     domain, lines = EnergyStorage(), []
     for name, policy in (
         ("near-optimal", optimal_policy(domain)),
+        ("own", domain.policy()),
         ("greedy", greedy(domain)),
         ("idle", never_store(domain)),
     ):

@@ -1,6 +1,6 @@
 """Theorem 1 of the paper: its bound term by term, a sharper bound, and the steps of its proof as numbers.
 
-``docs/experiments.md`` says what of the theorem holds. :mod:`tlstd_lab.questions.theorem` runs the experiments.
+``docs/experiments.md`` says what of the theorem holds. ``tlstd_lab.questions.theorem`` runs the experiments.
 
 Example
 -------
