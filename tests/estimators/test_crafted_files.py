@@ -11,10 +11,10 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from tlstd_lab.campaign import hordes, values
+from tlstd_lab.campaign import files, hordes, values
 
 from tests.estimators.plain import Plain
-from tlstd.checks import children, files
+from tlstd.checks import children
 from tlstd.data.transitions import Transition
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.zoo.ilstd import ILSTD

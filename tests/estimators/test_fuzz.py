@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tlstd_lab.campaign import inputs
 
-from tlstd.checks import children, inputs
+from tlstd.checks import children
 from tlstd.classic.lstd import LSTD
 from tlstd.errors import TlstdError
 from tlstd.estimators.registry import ESTIMATORS

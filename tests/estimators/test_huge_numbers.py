@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tlstd_lab.campaign.files import pack, unpack
 
 import tlstd
 from tests.estimators.test_saving import accepts, make, stream
 from tlstd.checks.data import temporary_folder
-from tlstd.checks.files import pack, unpack
 from tlstd.data.transitions import Transitions
 from tlstd.errors import TlstdError
 from tlstd.estimators.base import LinearEstimator

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tlstd_lab.campaign.files import pack, sealed, text, unpack
 
 import tlstd
 from tests.helpers import random_transitions
 from tlstd import LSTD, TLSTD, InvalidInputError, InvalidParameterError, StateError
 from tlstd.checks.data import temporary_folder
-from tlstd.checks.files import pack, sealed, text, unpack
 from tlstd.classic.td import TD
 from tlstd.classic.true_online_td import TrueOnlineTD
 from tlstd.data.transitions import Transition, Transitions

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tlstd_lab.campaign import inputs
 
 from tests.helpers import interrupted_everywhere
 from tests.krylov.literal_system import dense_rows, random_steps
 from tlstd import TLSTD, Transitions, load, random_walk
-from tlstd.checks import inputs
 from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.registry import ESTIMATORS

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from tlstd.checks import files
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.zoo.ilstd import ILSTD
-from tlstd_lab.campaign import hordes, values
+from tlstd_lab.campaign import files, hordes, values
 from tlstd_lab.campaign.row import estimators
 
 OTHERS: dict[str, Any] = {"ValueFunction": values, "Horde": hordes}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tlstd.checks import files
 from tlstd.checks.children import Task
 from tlstd.checks.data import explained
+from tlstd_lab.campaign import files
 from tlstd_lab.campaign.row import Row
 from tlstd_lab.campaign.saved import kinds, sound, user
 

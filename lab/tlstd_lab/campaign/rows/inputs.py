@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tlstd.checks import inputs
 from tlstd.checks.children import Task
 from tlstd.classic.lstd import LSTD
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.truncated.tlstd import TLSTD
+from tlstd_lab.campaign import inputs
 from tlstd_lab.campaign.row import Row
 
 

@@ -18,11 +18,10 @@ import polars as pl
 from typer.testing import CliRunner
 
 from tlstd import LSTD
-from tlstd.checks import files
 from tlstd.checks.children import Task
 from tlstd.checks.data import explained, stream, temporary_folder
 from tlstd.cli.app import app
-from tlstd_lab.campaign import values
+from tlstd_lab.campaign import files, values
 from tlstd_lab.campaign.hostile import raw, word
 from tlstd_lab.campaign.row import Row
 
