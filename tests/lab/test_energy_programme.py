@@ -241,9 +241,14 @@ def test_policy_beats_simple_ones(domain: EnergyStorage, policy: StoragePolicy) 
     noise = rng.random((runs, n_steps, 3))
     means = {
         name: np.array([domain.simulate(starts[i], rule, noise[i], np.zeros(n_steps))[2].mean() for i in range(runs)])
-        for name, rule in (("best", policy), ("greedy", greedy(domain)), ("never", never_store(domain)))
+        for name, rule in (
+            ("best", policy),
+            ("own", domain.policy()),
+            ("greedy", greedy(domain)),
+            ("never", never_store(domain)),
+        )
     }
-    for other, least in (("greedy", 14.0), ("never", 55.0)):
+    for other, least in (("own", 9.0), ("greedy", 14.0), ("never", 55.0)):
         gain = means["best"] - means[other]
         half = Z99 * gain.std(ddof=1) / np.sqrt(runs)
         assert gain.mean() - half > least, f"{other}: {gain.mean():.2f} ± {half:.2f}"
