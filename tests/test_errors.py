@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from tlstd_lab.processes.garnet import garnet
 
 from tlstd import (
     RBF,
@@ -27,7 +28,6 @@ from tlstd import (
     random_walk,
 )
 from tlstd.domains.energy_storage import EnergyStorage, StoragePolicy, contribution
-from tlstd.domains.garnet import garnet
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum

@@ -6,7 +6,8 @@ from importlib import import_module
 
 import pytest
 
-from tlstd.moved import MOVED
+import tlstd
+from tlstd.moved import LEFT, MOVED
 
 
 @pytest.mark.parametrize("old", MOVED)
@@ -26,6 +27,24 @@ def test_the_warning_names_the_line_that_imports() -> None:
     assert result.returncode == 0, result.stderr
     assert "<string>:1: DeprecationWarning: tlstd.types is tlstd.data" in result.stderr
     assert "<string>:2: DeprecationWarning: tlstd.estimators.tlstd is tlstd.truncated.tlstd" in result.stderr
+
+
+@pytest.mark.parametrize("old", LEFT)
+def test_what_has_left_is_in_the_laboratory(old: str) -> None:
+    package, _, name = LEFT[old].rpartition(".")
+    home = import_module(f"tlstd_lab.{package}".removesuffix("."))
+    assert hasattr(home, name) or import_module(f"tlstd_lab.{LEFT[old]}")
+    place, _, last = f"tlstd.{old}".rpartition(".")
+    for line in (f"import tlstd.{old}", f"from {place} import {last}"):
+        with pytest.raises(ImportError, match=rf"^tlstd\.{old} is tlstd_lab\.{LEFT[old]} since version 0\.3: install"):
+            exec(line)
+
+
+@pytest.mark.parametrize("name", ["garnet", "spiral"])
+def test_a_public_name_that_has_left(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"^tlstd\.{name} is tlstd_lab\.processes\.{name} since version 0\.3"):
+        getattr(tlstd, name)
+    assert name not in dir(tlstd)
 
 
 def test_other_names_are_unknown() -> None:

@@ -38,11 +38,14 @@ from tlstd import (
     streams,
 )
 from tlstd.checks.data import as_sparse, stream
+from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.inspection import examine_file
-from tlstd_lab import questions, reproduce
+from tlstd_lab import processes, questions, reproduce
+from tlstd_lab.energy_programme import exact_values, optimal_policy
 from tlstd_lab.panel import Results, Scale
 from tlstd_lab.store import Store
+from tlstd_lab.theorem import bound, compare, proof_steps
 
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "results").is_dir())
 PANELS = ("1a", "2a", "3a", "A.1", "printed")
@@ -252,13 +255,14 @@ def columns(steps: Transitions) -> dict[str, Any]:
 
 def simulated(name: str) -> dict[str, Any]:
     domain, env = domains.DOMAINS[name](), import_module("gymnasium").make(f"tlstd.envs:tlstd/{name}-v0")
+    policy = optimal_policy(domain) if isinstance(domain, EnergyStorage) else domain.policy()
     map_, states = tlstd.TileCoder(domain.low, domain.high, tiles=3, tilings=4), domain.start(5, generator())
     rollouts = partial(evaluation.rollout_values, n_rollouts=3, rng=generator(), gamma=0.9, tolerance=0.1)
     return {
-        "recorded": columns(streams.record(domain, None, map_, n_steps=150, seed=3, episode_cap=60)),
+        "recorded": columns(streams.record(domain, policy, map_, n_steps=150, seed=3, episode_cap=60)),
         "gymnasium": columns(streams.from_gymnasium(env, None, map_, n_steps=80, gamma=0.9, seed=3)),
-        "true values": attempt(lambda: evaluation.true_values(domain, states)),
-        "rollouts": rollouts(domain, states),
+        "true values": attempt(lambda: evaluation.true_values(domain, states, policy=policy)),
+        "rollouts": rollouts(domain, states, policy=policy),
     }
 
 
@@ -280,17 +284,17 @@ def stepped() -> dict[str, Any]:
 
 
 def small_storage() -> Any:
-    domain = domains.DOMAINS["EnergyStorage"](capacity=4, max_flow=2, price=(30, 40), period=6, jump=(5.0, 3))
-    exact_values = import_module("tlstd.domains.energy_programme").exact_values
-    return exact_values(domain, domain.policy(), domain.start(30, generator()), cache=False)
+    domain = EnergyStorage(capacity=4, max_flow=2, price=(30, 40), period=6, jump=(5.0, 3))
+    return exact_values(domain, optimal_policy(domain), domain.start(30, generator()), cache=False)
 
 
+ORACLES = domains.ORACLES | processes.ORACLES
 DRAWN_ORACLES = ("garnet", "garnet_off_policy")
 """Those that take a random generator."""
 
 
 def oracle(name: str) -> dict[str, Any]:
-    make = domains.ORACLES[name]
+    make = ORACLES[name]
     made = make(12, 3, 2, 5, generator(), gamma=0.9) if name in DRAWN_ORACLES else make()
     (A, b), model = made.system(0.5), LSTD(made.n_features, lambda_=0.5)
     steps = made.sample(400, generator(), truncate_after=30)
@@ -307,14 +311,14 @@ def diagnosed(A: Any, b: Any, A_t: Any, b_t: Any) -> dict[str, Any]:
     sigma, condition, comparison = (
         diagnostics.spectrum(A),
         diagnostics.picard(A, b),
-        diagnostics.compare(A, b, A_t, b_t),
+        compare(A, b, A_t, b_t),
     )
-    bounds = [diagnostics.bound(A, b, A_t, b_t, rank, constant=None) for rank in (1, 2, sigma.size)]
+    bounds = [bound(A, b, A_t, b_t, rank, constant=None) for rank in (1, 2, sigma.size)]
     return {
         "spectrum": [sigma, diagnostics.effective_rank(sigma), condition, condition.trend()],
         "exponents": [condition.exponents(10.0), condition.average_exponents(10.0)],
         "constants": [condition.constant(1.5), condition.average(1.5)],
-        "bounds": [comparison, *bounds, *diagnostics.proof_steps(comparison, 2, p=1.5)],
+        "bounds": [comparison, *bounds, *proof_steps(comparison, 2, p=1.5)],
     }
 
 
@@ -397,7 +401,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield from ((f"domains/{name}", partial(simulated, name)) for name in domains.DOMAINS)
     yield "domains/small storage", small_storage
     yield "streams", stepped
-    yield from ((f"oracles/{name}", partial(oracle, name)) for name in domains.ORACLES)
+    yield from ((f"oracles/{name}", partial(oracle, name)) for name in ORACLES)
     yield from ((f"choices/{name}", partial(chosen, name)) for name in CHOICES)
     yield from ((f"panels/{name}", partial(panel, name)) for name in PANELS)
     yield from ((f"claims/{scale}", partial(committed, scale)) for scale in ("quick", "paper"))

@@ -10,20 +10,22 @@ import numpy as np
 
 from tlstd.core.arrays import FloatArray, Matrix
 from tlstd.data.transitions import Transitions
-from tlstd.domains import MarkovRewardProcess, OffPolicyProcess, baird, boyan_chain, random_walk, spiral
+from tlstd.domains import MarkovRewardProcess, OffPolicyProcess, baird, boyan_chain, random_walk
 from tlstd.domains.baird import START as BAIRD_START
 from tlstd.domains.base import Domain
-from tlstd.domains.energy_programme import exact_values
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
-from tlstd.domains.spiral import START as SPIRAL_START
+from tlstd.domains.policies import Policy
 from tlstd.errors import InvalidParameterError
 from tlstd.evaluation import true_values
 from tlstd.features.base import FeatureMap
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record, trajectory
+from tlstd_lab.energy_programme import exact_values, optimal_policy
+from tlstd_lab.processes import spiral
+from tlstd_lab.processes.spiral import START as SPIRAL_START
 
 EVALUATION_SEED = 10**6
 """Of the path whose states EnergyStorage is evaluated at; no run has it."""
@@ -34,6 +36,8 @@ class Problem(NamedTuple):
 
     title: str
     domain: Domain
+    policy: Policy
+    """The one that is evaluated."""
     features: FeatureMap
     X: Matrix
     """Features of the states where errors are measured."""
@@ -78,30 +82,34 @@ def _rmse(values: FloatArray, truth: FloatArray) -> float:
     return error if np.isfinite(error) else np.inf
 
 
-def _problem(title: str, domain: Domain, features: FeatureMap, states: FloatArray, truth: FloatArray) -> Problem:
+def _problem(
+    title: str, domain: Domain, policy: Policy, features: FeatureMap, states: FloatArray, truth: FloatArray
+) -> Problem:
     X = features.encode_many(domain.observe(states))
     squares = (X**2).sum(axis=1) if isinstance(X, np.ndarray) else X.multiply(X).sum(axis=1)
-    return Problem(title, domain, features, X, truth, float(np.mean(squares)))
+    return Problem(title, domain, policy, features, X, truth, float(np.mean(squares)))
 
 
 def _car(features: Callable[[MountainCar], FeatureMap], kind: str, car: MountainCar | None = None) -> Problem:
     car = car or MountainCar()
-    return _problem(f"Mountain Car, {kind}", car, features(car), car.grid(), true_values(car, car.grid()))
+    states = car.grid()
+    return _problem(f"Mountain Car, {kind}", car, car.policy(), features(car), states, true_values(car, states))
 
 
 def _pendulum(features: Callable[[Pendulum], FeatureMap], kind: str) -> Problem:
     pendulum = Pendulum()
     states = pendulum.grid()
-    return _problem(f"Pendulum, {kind}", pendulum, features(pendulum), states, true_values(pendulum, states))
+    truth = true_values(pendulum, states)
+    return _problem(f"Pendulum, {kind}", pendulum, pendulum.policy(), features(pendulum), states, truth)
 
 
 def _energy(kind: str = "", **parameters: Any) -> Problem:
     domain = EnergyStorage(**parameters)
+    policy = optimal_policy(domain)
     features = TileCoder(domain.low, domain.high, tiles=[5, 5, 10, 5], tilings=32, bias=True)
-    states = trajectory(domain, n_steps=10_000, seed=EVALUATION_SEED).states[::10]
-    return _problem(
-        f"Energy storage{kind}, tiles", domain, features, states, exact_values(domain, domain.policy(), states)
-    )
+    states = trajectory(domain, policy, n_steps=10_000, seed=EVALUATION_SEED).states[::10]
+    truth = exact_values(domain, policy, states)
+    return _problem(f"Energy storage{kind}, tiles", domain, policy, features, states, truth)
 
 
 def _car_tiles(car: MountainCar) -> TileCoder:
@@ -221,7 +229,7 @@ def visited(name: str) -> Problem | KnownProcess:
     made = measured(name)
     if isinstance(made, KnownProcess) or isinstance(made.domain, EnergyStorage):  # their states are such ones
         return made
-    states = trajectory(made.domain, n_steps=5_000, seed=EVALUATION_SEED).states[::10]
+    states = trajectory(made.domain, made.policy, n_steps=5_000, seed=EVALUATION_SEED).states[::10]
     return made._replace(
         X=made.features.encode_many(made.domain.observe(states)), truth=true_values(made.domain, states)
     )
@@ -229,8 +237,8 @@ def visited(name: str) -> Problem | KnownProcess:
 
 @lru_cache(maxsize=2)
 def stream(name: str, n_steps: int, seed: int) -> Transitions:
-    """``n_steps`` transitions of the problem's own policy; the last two are kept."""
+    """``n_steps`` transitions of the problem's policy; the last two are kept."""
     if name in PROCESSES:
         return process_of(name).sample(n_steps, np.random.default_rng(seed))
     made = problem(name)
-    return record(made.domain, None, made.features, n_steps=n_steps, seed=seed)
+    return record(made.domain, made.policy, made.features, n_steps=n_steps, seed=seed)

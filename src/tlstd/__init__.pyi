@@ -9,10 +9,8 @@ from tlstd.data.transitions import Transitions as Transitions
 from tlstd.data.vectors import SparseVector as SparseVector
 from tlstd.domains.baird import baird as baird
 from tlstd.domains.boyan_chain import boyan_chain as boyan_chain
-from tlstd.domains.garnet import garnet as garnet
 from tlstd.domains.mdp import MarkovRewardProcess as MarkovRewardProcess
 from tlstd.domains.random_walk import random_walk as random_walk
-from tlstd.domains.spiral import spiral as spiral
 from tlstd.errors import BusyError as BusyError
 from tlstd.errors import CapacityError as CapacityError
 from tlstd.errors import InvalidInputError as InvalidInputError

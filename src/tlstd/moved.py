@@ -1,4 +1,8 @@
-"""Where modules of version 0.2 are now: their old names can still be imported, with a warning, until version 0.5."""
+"""Where modules and names of version 0.2 are now.
+
+What has moved inside the library can still be imported by its old name, with a warning, until version 0.5. What has
+left for the laboratory cannot; the error says where it is.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,32 @@ MOVED = {
 }
 """Modules that define public names, by their old names, below ``tlstd``."""
 
+LEFT = {
+    "diagnostics.bounds": "theorem.bounds",
+    "diagnostics.proof": "theorem.proof",
+    **{
+        f"diagnostics.{name}": f"theorem.{name}"
+        for name in ("Bound", "Comparison", "Corrected", "Reading", "Step", "bound", "compare", "proof_steps")
+    },
+    "domains.cache": "cache",
+    "domains.energy_programme": "energy_programme",
+    "domains.garnet_off_policy": "processes.garnet_off_policy",
+    **{f"{place}{name}": f"processes.{name}" for place in ("", "domains.") for name in ("garnet", "spiral")},
+}
+"""Modules and public names that the laboratory has: from their old names, below ``tlstd``, to those below its own."""
+
+
+def where(name: str) -> str | None:
+    """Say where a name is that has left the library.
+
+    Example
+    -------
+    >>> where("tlstd.garnet")
+    'tlstd.garnet is tlstd_lab.processes.garnet since version 0.3: install tlstd-lab, the laboratory'
+    """
+    new = LEFT.get(name.removeprefix("tlstd."))
+    return new and f"{name} is tlstd_lab.{new} since version 0.3: install tlstd-lab, the laboratory"
+
 
 class _MovedModule(Loader):
     """Gives an old name the module itself."""
@@ -52,7 +82,11 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        new = MOVED.get(name.removeprefix("tlstd.")) if name.startswith("tlstd.") else None
+        if not name.startswith("tlstd."):
+            return None
+        if gone := where(name):
+            raise ModuleNotFoundError(gone)  # without the name: ``from tlstd import name`` raises it too
+        new = MOVED.get(name.removeprefix("tlstd."))
         return None if new is None else ModuleSpec(name, _MovedModule(f"tlstd.{new}"))
 
 

@@ -9,11 +9,12 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from tlstd_lab.processes import garnet
 
 from tests.estimators import streams
 from tests.estimators.streams import LAMBDAS
 from tests.helpers import batch_lstd, dense, lstd_systems, pairwise, random_transitions
-from tlstd import LSTD, MarkovRewardProcess, boyan_chain, garnet, random_walk
+from tlstd import LSTD, MarkovRewardProcess, boyan_chain, random_walk
 from tlstd.checks.data import as_sparse
 from tlstd.classic.lstd import Solver
 from tlstd.core.arrays import FloatArray

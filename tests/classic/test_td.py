@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from tlstd_lab.processes.garnet import garnet, garnet_off_policy
 
 from tests.estimators.streams import LAMBDAS, STREAMS, assert_weights, learned_in_pieces
 from tests.helpers import dense, pairwise, random_transitions
@@ -19,7 +20,6 @@ from tlstd.data.loop_vectors import vectors_of
 from tlstd.data.transitions import Transition, Transitions
 from tlstd.data.vectors import SparseVector
 from tlstd.domains.boyan_chain import boyan_chain
-from tlstd.domains.garnet import garnet, garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.domains.random_walk import random_walk
 from tlstd.errors import InvalidInputError, InvalidParameterError

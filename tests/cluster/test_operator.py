@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from tlstd_lab.energy_programme import never_store
+from tlstd_lab.processes.garnet import garnet_off_policy
 
 from tests.cluster.parts import WHOLE, cut
 from tests.estimators.test_merging import restarted, steps
@@ -14,9 +16,7 @@ from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.shard import Shard
 from tlstd.cluster.shard_pool import InProcess
 from tlstd.cluster.tree_sums import joined, pairwise_sum, tree_sums
-from tlstd.domains.energy_programme import never_store
 from tlstd.domains.energy_storage import EnergyStorage
-from tlstd.domains.garnet import garnet_off_policy
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.errors import InvalidInputError
 from tlstd.streams.simulated import record

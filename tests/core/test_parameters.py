@@ -8,12 +8,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
+from tlstd_lab.processes import garnet, garnet_off_policy
 
 import tlstd
 from tlstd import Log
 from tlstd.control import policy_iteration, sigma_point_policy_iteration
 from tlstd.core import parameters
-from tlstd.domains import garnet, garnet_off_policy
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.registry import ESTIMATORS
 from tlstd.evaluation import Evaluation, ValueFunction, evaluate, influences

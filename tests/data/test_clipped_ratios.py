@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tlstd_lab.processes.garnet import garnet_off_policy
 
 from tests.helpers import dense, random_transitions
 from tlstd.classic.lstd import LSTD
 from tlstd.classic.td import TD
 from tlstd.core.arrays import FloatArray
 from tlstd.data.transitions import Transitions
-from tlstd.domains.garnet import garnet_off_policy
 from tlstd.errors import InvalidInputError
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 

@@ -235,6 +235,44 @@ def test_starts() -> None:
     assert_array_equal(domain.start(10, np.random.default_rng(7)), states[:10])
 
 
+# --- the domain's own policy ----------------------------------------------------------------------------------------
+
+
+def test_own_policy_by_hand() -> None:
+    """Prices from 30 to 70 (middle 50), capacity 30 (half 15), flows of at most 5."""
+    domain = EnergyStorage()
+    cases = {
+        (9.0, 5.0, 49.0, 3.0): 2.0,  # a low price: what the demand leaves of the wind is stored
+        (9.0, 3.0, 49.0, 5.0): 0.0,  # nothing is left, and nothing is bought to store
+        (15.0, 7.0, 30.0, 0.0): 5.0,  # 7 are left: the largest charge is 5
+        (15.5, 7.0, 30.0, 0.0): 0.0,  # halfway between 5 and -5
+        (16.0, 7.0, 30.0, 0.0): -5.0,  # more than half full: sold at any price
+        (9.0, 5.0, 50.0, 3.0): -5.0,  # a high price
+        (2.0, 5.0, 70.0, 3.0): -2.0,  # no more than there is
+        (0.0, 5.0, 70.0, 3.0): 2.0,  # nothing to sell
+    }
+    states = np.array([[*state, phase] for state in cases for phase in (0.0, 57.0)])
+    assert_array_equal(domain.policy().act(states, np.zeros(len(states))), np.repeat(list(cases.values()), 2))
+
+
+def test_own_policy_earns_more_than_selling_at_once() -> None:
+    """Same starts, same noise, against selling whatever there is, and storing wind only when there is nothing."""
+    domain, rng, runs, n_steps = EnergyStorage(), np.random.default_rng(11), 100, 1000
+
+    def at_once(states: FloatArray) -> FloatArray:
+        return np.where(states[:, 0] > 0.0, -5.0, np.maximum(states[:, 1] - states[:, 3], 0.0))
+
+    states, others = [np.array(domain.start(runs, np.random.default_rng(12))) for _ in range(2)]
+    policy, gain = domain.policy(), np.zeros(runs)
+    for _ in range(n_steps):
+        noise = rng.random((runs, domain.noise_size))
+        ours = domain.step_with_noise(states, policy.act(states, np.zeros(runs)), noise)
+        theirs = domain.step_with_noise(others, np.minimum(at_once(others), 5.0), noise)
+        gain += (ours.rewards - theirs.rewards) / n_steps
+        states, others = ours.states, theirs.states
+    assert gain.mean() - 2.6 * gain.std(ddof=1) / np.sqrt(runs) > 3.0
+
+
 # --- paths ----------------------------------------------------------------------------------------------------------
 
 

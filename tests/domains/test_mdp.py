@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tlstd_lab.processes import garnet, garnet_off_policy
 
 from tlstd.core.arrays import FloatArray
 from tlstd.data.transitions import Transitions
-from tlstd.domains import MarkovRewardProcess, OffPolicyProcess, boyan_chain, garnet, garnet_off_policy, random_walk
+from tlstd.domains import MarkovRewardProcess, OffPolicyProcess, boyan_chain, random_walk
 from tlstd.errors import InvalidParameterError
 
 N_BATCHES = 40

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from tlstd_lab.processes.garnet import garnet, garnet_off_policy
 
 from tests.helpers import random_transitions
 from tlstd import (
@@ -24,7 +25,6 @@ from tlstd import (
 )
 from tlstd.core.arrays import FloatArray
 from tlstd.data.held_out import make_folds
-from tlstd.domains.garnet import garnet, garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.estimators.base import LinearEstimator
 from tlstd.evaluation import Choice, choose

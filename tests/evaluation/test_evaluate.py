@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tlstd_lab.energy_programme import optimal_policy
 
 import tlstd
 from tests.evaluation.logs import lake, mean_return, play, pole_log, pole_policy, random_decisions, simulated
@@ -172,13 +173,14 @@ def test_mountain_car() -> None:
 
 @pytest.mark.long
 def test_energy_storage() -> None:
-    """States of the log against the exact programme."""
+    """States of the log against rollouts."""
     domain = EnergyStorage()
-    log = domain_log(domain, 10_000)
+    policy = optimal_policy(domain)
+    log = domain_log(domain, 10_000, policy=policy)
     evaluation = evaluate(log, gamma=domain.gamma, estimators=["KrylovLSTD", "TD"])
-    path = trajectory(domain, n_steps=10_000, seed=0)
+    path = trajectory(domain, policy, n_steps=10_000, seed=0)
     some = path.states[path.rows[::200]]
-    truth = rollout_values(domain, some, n_rollouts=20, rng=np.random.default_rng(1), tolerance=1.0).mean
+    truth = rollout_values(domain, some, n_rollouts=20, rng=np.random.default_rng(1), policy=policy, tolerance=1.0).mean
     found = evaluation.predict(domain.observe(some))
     spread = truth.std()
     assert np.sqrt(np.mean((found - truth) ** 2)) < 0.6 * spread

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tlstd_lab.processes.garnet import garnet_off_policy
 
 from tlstd import LSTD, InvalidInputError, Transitions, random_walk
 from tlstd.core.arrays import FloatArray
-from tlstd.domains.garnet import garnet_off_policy
 from tlstd.evaluation import returns, score
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from tlstd_lab.energy_programme import optimal_policy
 
 from tests.evaluation.logs import play, pole_policy, random_decisions, simulated
 from tlstd import Log, boyan_chain, random_walk
@@ -128,7 +129,8 @@ def stream(seed: int, n: int = 6_000) -> Case:
 
 
 def energy(seed: int) -> Case:
-    log = domain_log(EnergyStorage(), 6_000, seed)
+    domain = EnergyStorage()
+    log = domain_log(domain, 6_000, seed, policy=optimal_policy(domain))
     return Case(Log.from_arrays(log.observations, log.rewards), {"gamma": 0.8})
 
 

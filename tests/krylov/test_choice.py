@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tlstd_lab.processes import spiral
 
 from tests.helpers import random_transitions
 from tests.krylov.literal_system import dense_rows, literal_system
@@ -26,7 +27,6 @@ from tlstd.data.held_out import (
     needs_reference,
     scores,
 )
-from tlstd.domains import spiral
 from tlstd.errors import StateError
 from tlstd.evaluation import choose
 from tlstd.krylov.adjoint import WHOLE, AdjointSystem

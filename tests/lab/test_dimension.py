@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from tlstd_lab import statistics
 from tlstd_lab.problems import problem, stream
+from tlstd_lab.processes.garnet import garnet_off_policy
 from tlstd_lab.questions import panel
 from tlstd_lab.questions.chosen.task import chosen
 from tlstd_lab.questions.chosen.task import dimension as chosen_dimension
@@ -20,7 +21,6 @@ from tlstd_lab.spec import RunSpec
 
 from tests.lab.synthetic import Synthetic
 from tlstd import TLSTD, KrylovLSTD
-from tlstd.domains.garnet import garnet_off_policy
 
 
 def system(steps: Any, lambda_: float) -> tuple[Any, Any]:

@@ -9,12 +9,12 @@ import pytest
 from numpy.testing import assert_allclose
 from tlstd_lab import statistics
 from tlstd_lab.problems import process_of
+from tlstd_lab.processes.spiral import START, spiral_weights
 from tlstd_lab.questions import panel
 from tlstd_lab.questions.divergence.task import projected_area, stability, td_on_the_curve
 from tlstd_lab.spec import RunSpec
 
 from tests.lab.synthetic import Columns, Synthetic
-from tlstd.domains.spiral import START, spiral_weights
 from tlstd.errors import InvalidParameterError
 
 

@@ -15,8 +15,8 @@ from tlstd_lab.measurements.theorem import __main__ as theorem
 from tlstd_lab.questions.theorem.systems import FAMILIES, cases, sampled, smooth_walk
 from tlstd_lab.questions.theorem.tikhonov import against_tikhonov, tikhonov_of
 from tlstd_lab.store import Store
+from tlstd_lab.theorem import compare
 
-from tlstd.diagnostics import compare
 from tlstd.domains import boyan_chain
 
 DOCS = Path(__file__).parents[2] / "docs"

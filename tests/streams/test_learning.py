@@ -13,16 +13,16 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tlstd_lab.energy_programme import exact_values, optimal_policy
 
 from tlstd.classic.lstd import LSTD
 from tlstd.core.arrays import FloatArray
 from tlstd.data.transitions import Transitions
 from tlstd.domains.base import Domain
-from tlstd.domains.energy_programme import exact_values
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
-from tlstd.domains.policies import EpsilonGreedy
+from tlstd.domains.policies import EpsilonGreedy, Policy
 from tlstd.evaluation import rollout_values, true_values
 from tlstd.features.base import FeatureMap
 from tlstd.features.rbf import RBF
@@ -39,9 +39,10 @@ class Problem:
     n_steps: int
     episode_cap: int
     tolerance: float
+    policy: Policy | None = None  # the domain's own
 
     def path(self, seed: int) -> Trajectory:
-        return trajectory(self.domain, n_steps=self.n_steps, seed=seed, episode_cap=self.episode_cap)
+        return trajectory(self.domain, self.policy, n_steps=self.n_steps, seed=seed, episode_cap=self.episode_cap)
 
     def error(self, steps: Transitions) -> float:
         """RMSE of LSTD(1)."""
@@ -67,10 +68,11 @@ def pendulum() -> Problem:
 
 def storage() -> Problem:
     domain = EnergyStorage()
-    states = trajectory(domain, n_steps=3000, seed=99).states
+    policy = optimal_policy(domain)
+    states = trajectory(domain, policy, n_steps=3000, seed=99).states
     features = TileCoder(domain.low, domain.high, tiles=4, tilings=1)
-    truth = exact_values(domain, domain.policy(), states)
-    return Problem(domain, features, states, truth, 20_000, 10, tolerance=235.0)
+    truth = exact_values(domain, policy, states)
+    return Problem(domain, features, states, truth, 20_000, 10, tolerance=235.0, policy=policy)
 
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {f.__name__: cache(f) for f in (car, pendulum, storage)}
@@ -111,7 +113,7 @@ def test_whole_episodes_give_the_regression_of_returns(name: str) -> None:
     """LSTD(1) solves the normal equations of observed returns; traces that run on into the next episode do not."""
     problem = PROBLEMS[name]()
     domain, features = problem.domain, problem.features
-    path = trajectory(domain, n_steps=5000, seed=3)
+    path = trajectory(domain, problem.policy, n_steps=5000, seed=3)
     last = int(np.flatnonzero(path.terminated)[-1]) + 1
     assert not path.truncated[:last].any()
     returns, G = np.zeros(last), 0.0
@@ -138,7 +140,7 @@ def test_capped_episodes_give_the_regression_of_bootstrapped_returns(name: str) 
     """LSTD(1) without traces: x_t is regressed on rewards to come, and on γⁿ w·x_T where the episode is truncated."""
     problem = PROBLEMS[name]()
     domain, features = problem.domain, problem.features
-    path = trajectory(domain, n_steps=3000, seed=3, episode_cap=problem.episode_cap)
+    path = trajectory(domain, problem.policy, n_steps=3000, seed=3, episode_cap=problem.episode_cap)
     steps = encode(path, features, domain)
     X, X_next = (np.asarray(M.toarray() if hasattr(M, "toarray") else M) for M in (steps.X, steps.X_next))
     A, b = np.zeros((X.shape[1],) * 2), np.zeros(X.shape[1])

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from tlstd_lab.energy_programme import greedy
 
 from tlstd.core.arrays import FloatArray
 from tlstd.domains.base import Domain, Step
-from tlstd.domains.energy_programme import greedy
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from tlstd_lab.processes.garnet import garnet
 from tlstd_lab.reference import ReferenceTLSTD
 
 import tlstd
@@ -16,7 +17,6 @@ from tlstd.classic.lstd import LSTD
 from tlstd.core.arrays import FloatArray
 from tlstd.data.transitions import Transition, Transitions
 from tlstd.data.vectors import SparseVector
-from tlstd.domains.garnet import garnet
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tlstd_lab.processes.garnet import garnet_off_policy
 
 from tests.estimators.streams import STREAMS, assert_weights, learned_in_pieces
 from tests.helpers import dense, pairwise, random_transitions
 from tlstd.classic.td import TD
 from tlstd.core.arrays import FloatArray
 from tlstd.data.transitions import Transition, Transitions
-from tlstd.domains.garnet import garnet_off_policy
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.step_sizes import Decay
 from tlstd.zoo.emphatic_td import EmphaticTD

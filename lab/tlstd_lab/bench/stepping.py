@@ -26,6 +26,7 @@ from tlstd_lab.bench import loops
 from tlstd_lab.bench.problems import scattered
 from tlstd_lab.bench.row import Bench, Line, Target, cost, duration, speed_up
 from tlstd_lab.bench.timing import Side
+from tlstd_lab.energy_programme import optimal_policy
 
 FLAT = 1.5
 """Largest over smallest ratio that counts as flat from d = 10³ to 10⁷."""
@@ -97,10 +98,10 @@ STEP_SIZE = Decay(0.001, 1000)
 
 
 def energy_stream(tiles: list[int], tilings: int, n_steps: int) -> Transitions:
-    """EnergyStorage under its policy."""
+    """EnergyStorage under its near-optimal policy."""
     domain = EnergyStorage()
     coder = TileCoder(domain.low, domain.high, tiles=tiles, tilings=tilings, bias=True)
-    return record(domain, None, coder, n_steps=n_steps, seed=0)
+    return record(domain, optimal_policy(domain), coder, n_steps=n_steps, seed=0)
 
 
 def ilstd(bench: Bench) -> list[Line]:

@@ -13,7 +13,6 @@ from tlstd.classic.true_online_td import TrueOnlineTD
 from tlstd.core.arrays import FloatArray, Matrix
 from tlstd.data.transitions import Transitions
 from tlstd.demo import METHODS as CAR_METHODS
-from tlstd.domains.energy_programme import exact_values
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.estimators.base import LinearEstimator
@@ -26,6 +25,7 @@ from tlstd.truncated.tlstd import TLSTD
 from tlstd.zoo.atd import ATD
 from tlstd.zoo.ilstd import ILSTD
 from tlstd_lab.bench.row import Bench, Line
+from tlstd_lab.energy_programme import exact_values, optimal_policy
 
 Make = Callable[[int], LinearEstimator]
 
@@ -58,12 +58,13 @@ def trade_off_car(bench: Bench) -> list[Line]:
 def trade_off_energy(bench: Bench) -> list[Line]:
     """Error against CPU time on the energy-like stream; LSTD and iLSTD as far as their n × n matrices allow."""
     domain = EnergyStorage()
+    policy = optimal_policy(domain)
     tiles, tilings = bench.size(([5, 5, 10, 5], 32), ([3, 3, 4, 3], 4))
     coder = TileCoder(domain.low, domain.high, tiles=tiles, tilings=tilings, bias=True)
     checkpoints = bench.size((50, 100, 200, 500, 1_000, 2_000, 4_000, 8_000), (100, 200))
-    stream = record(domain, None, coder, n_steps=checkpoints[-1], seed=0)
-    states = trajectory(domain, n_steps=10_000, seed=1).states[::10]
-    truth = exact_values(domain, domain.policy(), states)
+    stream = record(domain, policy, coder, n_steps=checkpoints[-1], seed=0)
+    states = trajectory(domain, policy, n_steps=10_000, seed=1).states[::10]
+    truth = exact_values(domain, policy, states)
     X = coder.encode_many(domain.observe(states))
     # after 100 steps 2,000 features have been seen and a solution of LSTD takes seconds; a step of iLSTD takes 5 ms
     limits = {"LSTD": 100, "iLSTD": 4_000, "ATD, rank 40": 4_000}

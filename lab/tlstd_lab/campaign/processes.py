@@ -19,7 +19,7 @@ SILENCE = 900.0
 
 def bounds_checked() -> dict[str, str]:
     """The environment in which kernels check their indices, with a cache of their machine code of its own."""
-    from tlstd.domains.cache import cache_folder
+    from tlstd_lab.cache import cache_folder
 
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1"}
     folder = cache_folder()

@@ -14,12 +14,12 @@ import numpy as np
 
 from tlstd import LSTD, TD, TLSTD, Transitions, random_walk
 from tlstd.core.arrays import FloatArray
-from tlstd.domains.garnet import garnet, garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.estimators.base import LinearEstimator
 from tlstd.evaluation import choose
 from tlstd.streams import record
 from tlstd_lab.problems import problem
+from tlstd_lab.processes.garnet import garnet, garnet_off_policy
 from tlstd_lab.tables import row, table
 
 CUTOFFS = (0.1, 0.01, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6, 0.0)
@@ -43,7 +43,7 @@ def of_problem(name: str, n: int, cap: int | None = None) -> Source:
     made = problem(name)
 
     def sample(seed: int) -> Transitions:
-        return record(made.domain, None, made.features, n_steps=n, seed=seed, episode_cap=cap)
+        return record(made.domain, made.policy, made.features, n_steps=n, seed=seed, episode_cap=cap)
 
     return Source(made.features.n_features, sample, lambda m: made.rmse(m.predict(made.X)), made.square_length)
 

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tlstd import Concatenate, Log, TileCoder, evaluate, garnet
+from tlstd import Concatenate, Log, TileCoder, evaluate
 from tlstd.core.arrays import FloatArray
+from tlstd_lab.processes import garnet
 from tlstd_lab.questions.coverage import episodes
 from tlstd_lab.questions.coverage.episodes import Episodes, Step, mean_return, play
 from tlstd_lab.questions.coverage.problems import (

@@ -81,8 +81,8 @@ def errors(method: Callable[[Steps, int], Values], seed: int) -> dict[str, list[
     """RMSE and CPU seconds for each number of samples."""
     made = problem("energy")
     domain = made.domain
-    test = domain.observe(trajectory(domain, n_steps=10_000, seed=EVALUATION_SEED).states[::10])
-    path = trajectory(domain, n_steps=SAMPLES[-1], seed=seed)
+    test = domain.observe(trajectory(domain, made.policy, n_steps=10_000, seed=EVALUATION_SEED).states[::10])
+    path = trajectory(domain, made.policy, n_steps=SAMPLES[-1], seed=seed)
     seen = domain.observe(path.states)
     found: dict[str, list[float]] = {"rmse": [], "seconds": []}
     for n in SAMPLES:

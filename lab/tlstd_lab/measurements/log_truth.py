@@ -18,6 +18,7 @@ from tlstd import Log, evaluate
 from tlstd.core.arrays import FloatArray
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.streams import trajectory
+from tlstd_lab.energy_programme import optimal_policy
 from tlstd_lab.measurements.coverage_light import as_log, leaning
 from tlstd_lab.questions.coverage import episodes
 from tlstd_lab.questions.coverage.episodes import mean_return, play
@@ -149,10 +150,13 @@ def car() -> Iterator[Case]:
 def energy() -> Iterator[Case]:
     """Energy storage, a stream without end: the mean over all states is that of the rewards, over 1 - γ."""
     domain = EnergyStorage()
-    path = trajectory(domain, n_steps=10_000, seed=0)
+    policy = optimal_policy(domain)
+    path = trajectory(domain, policy, n_steps=10_000, seed=0)
     seen = domain.observe(path.states)
     log = Log.from_arrays(seen[path.rows], path.rewards, next_observations=seen[path.rows + 1])
-    blocks = trajectory(domain, n_steps=100_000, seed=1).rewards.reshape(20, -1).mean(axis=1) / (1.0 - domain.gamma)
+    blocks = trajectory(domain, policy, n_steps=100_000, seed=1).rewards.reshape(20, -1).mean(axis=1) / (
+        1.0 - domain.gamma
+    )
     truth = (float(blocks.mean()), float(blocks.std() / np.sqrt(19)))
     yield Case("energy storage, a stream", "the same", log, {"gamma": domain.gamma}, *truth)
 

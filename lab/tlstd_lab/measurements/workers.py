@@ -39,10 +39,10 @@ from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.shard import AskedStates, Shard, Trace
 from tlstd.cluster.shard_pool import InProcess, OnDask, ShardPool
 from tlstd.core.arrays import FloatArray
-from tlstd.domains.garnet import garnet_off_policy
 from tlstd.evaluation import Asked, Interval, influences, interval_of
 from tlstd_lab.measurements.large_log import STEPS, true_start_value, write
 from tlstd_lab.problems import problem
+from tlstd_lab.processes.garnet import garnet_off_policy
 from tlstd_lab.questions.coverage.problems import problem as problem_of_coverage
 from tlstd_lab.tables import table
 
@@ -121,7 +121,7 @@ def streams() -> dict[str, tuple[Transitions, int, float]]:
 def _recorded(of: Any, n_steps: int) -> Transitions:
     from tlstd.streams.simulated import record
 
-    return record(of.domain, None, of.features, n_steps=n_steps, seed=0)
+    return record(of.domain, of.policy, of.features, n_steps=n_steps, seed=0)
 
 
 def _shard(transitions: Transitions, lambda_: float) -> Shard:

@@ -17,12 +17,12 @@ import numpy as np
 
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.domains.base import Domain
-from tlstd.domains.energy_programme import aliasing_floor, exact_values, greedy, never_store, optimal_policy
 from tlstd.domains.energy_storage import EnergyStorage, StoragePolicy
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.evaluation import rollout_values, true_values
 from tlstd.streams.simulated import trajectory
+from tlstd_lab.energy_programme import aliasing_floor, exact_values, greedy, never_store, optimal_policy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -358,10 +358,11 @@ def measure_energy() -> list[str]:
 
 
 def measure_policies() -> list[str]:
-    """Mean reward per step of three policies of EnergyStorage, with a standard error from independent paths."""
+    """Mean reward per step of four policies of EnergyStorage, with a standard error from independent paths."""
     domain, lines = EnergyStorage(), []
     for name, policy in (
         ("near-optimal", optimal_policy(domain)),
+        ("own", domain.policy()),
         ("greedy", greedy(domain)),
         ("idle", never_store(domain)),
     ):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import tlstd
 from tlstd.errors import InvalidParameterError
-from tlstd.page.markup import Html, data_block, element, join
+from tlstd.page.markup import Html, element, join
 from tlstd_lab.claims import BEYOND
 from tlstd_lab.report import charts, explorer, explorer_view
 from tlstd_lab.report.colours import Palette
@@ -173,3 +175,15 @@ def _about(shown: Mapping[str, Shown], origins: Sequence[str]) -> Html:
         ),
         element("p", "The file is whole: it loads nothing, sends nothing and keeps nothing."),
     )
+
+
+def data_block(name: str, value: Any) -> Html:
+    """Return JSON for a script to read; nothing in it can end the block or begin a comment.
+
+    Example
+    -------
+    >>> data_block("x", ["</script>"])
+    '<script type="application/json" id="x">["\\\\u003c/script>"]</script>'
+    """
+    inside = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return Html(f'<script type="application/json" id="{escape(name)}">{inside}</script>')

@@ -14,8 +14,6 @@ import numpy as np
 
 from tlstd.core.arrays import FloatArray, IntArray
 
-NOTHING: FloatArray = np.zeros(3)
-
 
 class GroupSums(NamedTuple):
     """Of one shard. c, errors and values are in units of a power of two, so that their squares are floats."""

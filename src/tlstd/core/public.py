@@ -12,6 +12,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from tlstd.moved import where
+
 
 def homes(package: str) -> dict[str, str]:
     """The module in which each public name of a package is defined, in the order of the stub. Imports nothing.
@@ -43,7 +45,7 @@ def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], l
 
     def get(name: str) -> Any:
         if name not in found:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(where(f"{package}.{name}") or f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(found[name]), name)
         setattr(sys.modules[package], name, value)
         return value

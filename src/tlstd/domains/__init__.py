@@ -21,10 +21,8 @@ from typing import Any
 from tlstd.domains.baird import baird
 from tlstd.domains.base import Domain
 from tlstd.domains.boyan_chain import boyan_chain
-from tlstd.domains.garnet import garnet, garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess, OffPolicyProcess, Trajectory
 from tlstd.domains.random_walk import random_walk
-from tlstd.domains.spiral import spiral
 
 
 def _make(module: str, name: str, *arguments: Any, **parameters: Any) -> Any:
@@ -35,10 +33,7 @@ def _make(module: str, name: str, *arguments: Any, **parameters: Any) -> Any:
 ORACLES: dict[str, Callable[..., MarkovRewardProcess]] = {
     "baird": partial(_make, "baird", "baird"),
     "boyan_chain": partial(_make, "boyan_chain", "boyan_chain"),
-    "garnet": partial(_make, "garnet", "garnet"),
-    "garnet_off_policy": partial(_make, "garnet", "garnet_off_policy"),
     "random_walk": partial(_make, "random_walk", "random_walk"),
-    "spiral": partial(_make, "spiral", "spiral"),
 }
 """Problems whose values and LSTD systems are known exactly, by name."""
 
@@ -58,8 +53,5 @@ __all__ = [
     "Trajectory",
     "baird",
     "boyan_chain",
-    "garnet",
-    "garnet_off_policy",
     "random_walk",
-    "spiral",
 ]

@@ -77,7 +77,7 @@ class Domain(ABC):
 
     @abstractmethod
     def policy(self) -> Policy:
-        """The policy that the paper evaluates."""
+        """The domain's own policy, which streams follow unless told otherwise."""
 
     def step(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator | None = None) -> Step:
         """Move N states by one step each; what happens to one does not depend on the others.

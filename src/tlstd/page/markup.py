@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
-from typing import Any
 
 from tlstd.core.file_format import printable
 
@@ -55,15 +53,3 @@ def element(tag: str, *children: object, **attributes: object) -> Html:
         words.append(name if value is True else f'{name}="{_escaped(value)}"')
     opening = " ".join(words)
     return Html(f"<{opening}/>" if tag in EMPTY else f"<{opening}>{join(*children)}</{tag}>")
-
-
-def data_block(name: str, value: Any) -> Html:
-    """Return JSON for a script to read; nothing in it can end the block or begin a comment.
-
-    Example
-    -------
-    >>> data_block("x", ["</script>"])
-    '<script type="application/json" id="x">["\\\\u003c/script>"]</script>'
-    """
-    inside = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    return Html(f'<script type="application/json" id="{escape(name)}">{inside}</script>')

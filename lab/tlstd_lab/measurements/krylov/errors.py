@@ -84,7 +84,7 @@ def car() -> Data:
     found = []
     for name in ("car-tiles", "car-rbf"):
         made = problem(name)
-        states = trajectory(made.domain, n_steps=5_000, seed=EVALUATION_SEED).states[::10]
+        states = trajectory(made.domain, made.policy, n_steps=5_000, seed=EVALUATION_SEED).states[::10]
         there = made._replace(X=made.features.encode_many(states), truth=true_values(made.domain, states))
         streams = [sample(made, CAR_SAMPLES[-1], seed) for seed in seeds(CAR_STREAMS)]
         for n in CAR_SAMPLES:

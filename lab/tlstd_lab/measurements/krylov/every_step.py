@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tlstd import TLSTD, KrylovLSTD
-from tlstd.domains.energy_programme import exact_values
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.estimators.base import LinearEstimator
 from tlstd.krylov.krylov_lstd import Auto
 from tlstd.streams.simulated import encode, trajectory
 from tlstd_lab.bench.timing import timed
+from tlstd_lab.energy_programme import exact_values, optimal_policy
 from tlstd_lab.measurements.krylov.topic import DIMENSION, ENERGY_SAMPLES, LAMBDA, REPEATS, Data, Topic
 from tlstd_lab.measurements.krylov.tuned_td import LARGEST
 from tlstd_lab.problems import Problem, problem
@@ -45,9 +45,10 @@ LEARNERS = (
 
 def measure() -> Data:
     made, n, domain = problem("energy"), ENERGY_SAMPLES[-1], EnergyStorage()
-    path = trajectory(domain, n_steps=n, seed=0)
+    policy = optimal_policy(domain)
+    path = trajectory(domain, policy, n_steps=n, seed=0)
     stream = encode(path, made.features, domain)
-    truth = exact_values(domain, domain.policy(), path.states[path.rows + 1])
+    truth = exact_values(domain, policy, path.states[path.rows + 1])
     found = {}
     for learner in LEARNERS:
         learner.make(made).update_and_predict(stream[:50])  # compiles

@@ -44,7 +44,7 @@ class Topic(NamedTuple):
 
 
 def sample(made: Problem, n: int, seed: int) -> Transitions:
-    return record(made.domain, None, made.features, n_steps=n, seed=seed)
+    return record(made.domain, made.policy, made.features, n_steps=n, seed=seed)
 
 
 def path_errors(model: KrylovLSTD, made: Problem) -> list[float]:

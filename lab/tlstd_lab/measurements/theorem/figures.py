@@ -11,7 +11,8 @@ import numpy as np
 from tlstd.core.arrays import FloatArray
 from tlstd.core.figures import new_figure, save
 from tlstd.diagnostics import picard, plot_picard
-from tlstd.domains import boyan_chain, garnet, random_walk
+from tlstd.domains import boyan_chain, random_walk
+from tlstd_lab.processes import garnet
 from tlstd_lab.questions.theorem.systems import ORACLES, SEED
 from tlstd_lab.questions.theorem.trade_off import SAMPLES
 

@@ -10,12 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tlstd import TileCoder, Transitions, boyan_chain, garnet, random_walk
+from tlstd import TileCoder, Transitions, boyan_chain, random_walk
 from tlstd.core.arrays import FloatArray, IntArray, Matrix
 from tlstd.data.transitions import trace_discounts
-from tlstd.domains.garnet import garnet_off_policy
 from tlstd.domains.mdp import MarkovRewardProcess
 from tlstd.evaluation import Asked
+from tlstd_lab.processes import garnet, garnet_off_policy
 from tlstd_lab.questions.coverage import episodes
 from tlstd_lab.questions.coverage.episodes import After, Episodes, mean_return, play
 

@@ -11,10 +11,10 @@ from tlstd.core.arrays import FloatArray
 from tlstd.core.svd import svd
 from tlstd.core.threads import one_thread
 from tlstd.data.transitions import Transitions
-from tlstd.domains.garnet import garnet_off_policy
 from tlstd.krylov.arnoldi import KrylovPath
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd_lab.problems import KnownProcess, Problem, problem, stream, visited
+from tlstd_lab.processes.garnet import garnet_off_policy
 
 
 def dimension(settings: dict[str, Any], seed: int) -> dict[str, FloatArray]:

@@ -9,10 +9,10 @@ import numpy as np
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.data.transitions import Transitions
 from tlstd.domains import MarkovRewardProcess
-from tlstd.domains.spiral import START as SPIRAL_START
-from tlstd.domains.spiral import spiral_weights
 from tlstd_lab.learning import make
 from tlstd_lab.problems import process_of
+from tlstd_lab.processes.spiral import START as SPIRAL_START
+from tlstd_lab.processes.spiral import spiral_weights
 
 
 def stability(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatArray]:

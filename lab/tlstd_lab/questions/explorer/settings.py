@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tlstd.core.arrays import FloatArray, Matrix
-from tlstd.domains.energy_programme import aliasing_floor
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.errors import InvalidParameterError
+from tlstd_lab.energy_programme import aliasing_floor, optimal_policy
 from tlstd_lab.panel import Scale, pick
 from tlstd_lab.problems import problem
 from tlstd_lab.spec import RunSpec
@@ -96,7 +96,7 @@ def view(name: str) -> View:
 
     Mountain Car and Pendulum: the grid on which errors are measured. Energy storage: storage and price, with wind and
     demand in the middle; since features do not see the phase, the truth is the mean over phases, as often as they go
-    with the observation (:func:`~tlstd.domains.energy_programme.aliasing_floor`).
+    with the observation (:func:`~tlstd_lab.energy_programme.aliasing_floor`).
 
     Example
     -------
@@ -121,6 +121,6 @@ def view(name: str) -> View:
             np.full(storage.size * price.size, demand),
         ]
     )
-    predictor = aliasing_floor(domain, domain.policy()).predictor
+    predictor = aliasing_floor(domain, optimal_policy(domain)).predictor
     index = tuple((observations - domain.low).astype(np.int64).T)
     return View(made.features.encode_many(observations), predictor[index], storage, price)

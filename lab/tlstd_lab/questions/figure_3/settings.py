@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tlstd.core.arrays import FloatArray
-from tlstd.domains.energy_programme import aliasing_floor
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd_lab.chart import Axis, Chart, Legend, Note, Rule, Series
+from tlstd_lab.energy_programme import aliasing_floor, optimal_policy
 from tlstd_lab.panel import Panel, Results, Scale, best, pick, seeds, specs
 from tlstd_lab.problems import problem
 from tlstd_lab.spec import RunSpec
@@ -123,7 +123,7 @@ SIZES: dict[str, Size] = {
 def floor() -> float:
     """The least RMSE of any function of what features see."""
     domain = EnergyStorage()
-    return aliasing_floor(domain, domain.policy()).rmse
+    return aliasing_floor(domain, optimal_policy(domain)).rmse
 
 
 def limit() -> float:

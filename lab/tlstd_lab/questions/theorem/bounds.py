@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tlstd.core.arrays import FloatArray
-from tlstd.diagnostics import Comparison, compare, proof_steps
 from tlstd.domains import random_walk
 from tlstd_lab.questions.theorem.systems import cycle, of_family, sampled
 from tlstd_lab.questions.theorem.tikhonov import PAIR, if_comparable
+from tlstd_lab.theorem import Comparison, compare, proof_steps
 
 Columns = Mapping[str, FloatArray]
 """A number for each case and rank, by name."""

@@ -10,7 +10,8 @@ from scipy.linalg import expm
 
 from tlstd.classic.lstd import LSTD
 from tlstd.core.arrays import FloatArray
-from tlstd.domains import MarkovRewardProcess, boyan_chain, garnet, random_walk
+from tlstd.domains import MarkovRewardProcess, boyan_chain, random_walk
+from tlstd_lab.processes import garnet
 
 SEED = 2016
 RANKS_PER_CASE = 4

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from tlstd.core.arrays import FloatArray
-from tlstd.diagnostics import Comparison, compare
 from tlstd_lab.questions.theorem.systems import ORACLES, sampled
+from tlstd_lab.theorem import Comparison, compare
 
 Pair: TypeAlias = tuple[float, float, float, float]
 PAIR = ("truncation's bias", "truncation's error", "Tikhonov's bias", "Tikhonov's error")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tlstd.core.arrays import FloatArray
-from tlstd.diagnostics import compare
 from tlstd_lab.questions.theorem.systems import ORACLES, sampled
+from tlstd_lab.theorem import compare
 
 SAMPLES = (300, 30_000)
 CURVES = ("error", "noise part", "bias part", "stated", "ours")

@@ -11,7 +11,7 @@ the grid and W is interpolated linearly in R; what is exact below is then exact 
 neighbouring grid point at random, with the same mean, and approximate for the domain (how far: ``docs/domains.md``).
 
 The policy is not optimised at the γ = 0.8 at which it is evaluated [P]: with so short a horizon it hardly pays to store
-anything. It maximises the mean reward per step. Results are kept in the user's cache (:mod:`tlstd.domains.cache`).
+anything. It maximises the mean reward per step. Results are kept in the user's cache (``tlstd_lab.cache``).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, IntArray
-from tlstd.domains.cache import cached_arrays
 from tlstd.domains.energy_storage import EnergyStorage, StoragePolicy, contribution
 from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd_lab.cache import cached_arrays
 
 _VERSION = 1  # of what is computed here; raise it when the numbers change, so that old files are left alone
 _TIE = 1e-9  # differences below this are rounding

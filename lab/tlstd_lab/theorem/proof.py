@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tlstd.diagnostics.bounds import Comparison
+from tlstd_lab.theorem.bounds import Comparison
 
 
 class Step(NamedTuple):
@@ -45,7 +45,7 @@ def proof_steps(
 
     Example
     -------
-    >>> from tlstd.diagnostics import compare
+    >>> from tlstd_lab.theorem import compare
     >>> A = np.diag([1.0, 0.5])
     >>> steps = proof_steps(compare(A, [0.5, 0.1], A + 0.01, [0.5, 0.1]), 1, p=1.5)
     >>> [step.name for step in steps if not step.holds]

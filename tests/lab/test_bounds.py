@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from tlstd_lab.theorem import Bound, bound, compare, proof_steps
 
 from tlstd.core.arrays import FloatArray
-from tlstd.diagnostics import Bound, bound, compare, picard, proof_steps
+from tlstd.diagnostics import picard
 from tlstd.errors import InvalidInputError, InvalidParameterError
 
 

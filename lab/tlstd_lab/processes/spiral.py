@@ -26,8 +26,8 @@ def spiral(*, gamma: float = 0.9, weights: ArrayLike | None = None) -> MarkovRew
     on-policy, although the true values, 0, are the spiral's centre.
 
     Estimators here are linear. Their two features, a/100 and b/100, span the same plane, so all values of the spiral
-    are within reach, and TD does not diverge: the curve is what makes it. ``tlstd.domains.spiral.spiral_weights`` has
-    the curve and its tangent in these features.
+    are within reach, and TD does not diverge: the curve is what makes it. :func:`spiral_weights` has the curve and its
+    tangent in these features.
 
     Rewards are 0. With ``weights`` they are such that the values are X·weights and TD errors are those of the
     original at ``w - weights``, as for :func:`~tlstd.baird`.

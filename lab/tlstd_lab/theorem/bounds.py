@@ -179,7 +179,7 @@ class Comparison:
         return weights
 
     def bound(self, rank: int, *, p: float | None = None, constant: float | None = 1.0) -> Bound:
-        """See :func:`tlstd.diagnostics.bound`."""
+        """See :func:`tlstd_lab.theorem.bound`."""
         d = self.n_features
         parameters.integer("rank", rank, high=d, why=" (the number of features)")
         if p is not None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
+from tlstd_lab.cache import cache_folder, cached_arrays
 
-from tlstd.domains.cache import cache_folder, cached_arrays
 from tlstd.errors import InvalidParameterError, StateError
 
 KEY = {"n": 5, "rate": 0.1, "range": [1, 2], "version": 1}
@@ -21,7 +21,7 @@ WORKER = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from tlstd.domains.cache import cached_arrays
+from tlstd_lab.cache import cached_arrays
 
 def compute():
     (folder / f"{sys.argv[2]}.ready").touch()
@@ -137,7 +137,7 @@ def test_pickles_are_never_loaded(tmp_path: Path) -> None:
     import hashlib
     import io
 
-    from tlstd.domains import cache
+    from tlstd_lab import cache
 
     compute = Counting()
     cached_arrays("things", KEY, compute, folder=tmp_path)
