@@ -179,3 +179,32 @@ class TestWorkers:
         if change == "contents":
             found = evaluate_files(tmp_path, gamma=0.9, estimators=FEW, columns={"episode": None})
             assert found.n_steps == 2 * SHORT.height
+
+
+class TestContentsWithWorkers:
+    """Files are compared by the rules for the rows of one table."""
+
+    def test_the_observation_after_the_last_step_counts(self, tmp_path: Path) -> None:
+        last = pl.col("step") == pl.col("step").max().over("episode")
+        steps = SHORT.with_columns(next_obs=pl.lit(0.5), truncated=last)
+        steps.write_parquet(tmp_path / "1.parquet")
+        steps.with_columns(next_obs=pl.when(last).then(9.0).otherwise("next_obs")).write_parquet(tmp_path / "2.parquet")
+        with pytest.raises(InvalidInputError, match="with different next_obs"):
+            Log.from_frame(tmp_path)
+        with pytest.raises(InvalidInputError, match="with other contents"):
+            evaluate_files(tmp_path, gamma=0.9, estimators=FEW)
+
+    def test_zero_has_no_sign(self, tmp_path: Path) -> None:
+        for name, zero in (("1.parquet", 0.0), ("2.parquet", -0.0)):
+            first = pl.col("step") == pl.col("step").min().over("episode")
+            ENDED.with_columns(reward=pl.when(first).then(zero).otherwise("reward")).write_parquet(tmp_path / name)
+        assert evaluate_files(tmp_path, gamma=0.9, estimators=FEW).n_steps == len(SHORT)
+
+    def test_names_that_are_words_in_one_file(self, tmp_path: Path) -> None:
+        """A name of 22 digits makes words of a column of numbers."""
+        more = ENDED.filter(pl.col("episode") == 0).with_columns(episode=pl.lit("1" + "0" * 21))
+        ENDED.with_columns(episode=pl.col("episode").cast(pl.String)).vstack(more).write_csv(tmp_path / "1.csv")
+        ENDED.write_csv(tmp_path / "2.csv")
+        once = len(ENDED) + len(more)
+        assert len(Log.from_frame(tmp_path)) == once
+        assert evaluate_files(tmp_path, gamma=0.9, estimators=FEW).n_steps == once
