@@ -186,9 +186,11 @@ class TestContentsWithWorkers:
 
     def test_the_observation_after_the_last_step_counts(self, tmp_path: Path) -> None:
         last = pl.col("step") == pl.col("step").max().over("episode")
-        steps = SHORT.with_columns(next_obs=pl.lit(0.5), truncated=last)
+        after = {f"next_{name}": pl.col(name).shift(-1).over("episode").fill_null(0.5) for name in ("obs_0", "obs_1")}
+        steps = SHORT.with_columns(truncated=last, **after)
         steps.write_parquet(tmp_path / "1.parquet")
-        steps.with_columns(next_obs=pl.when(last).then(9.0).otherwise("next_obs")).write_parquet(tmp_path / "2.parquet")
+        other = steps.with_columns(next_obs_0=pl.when(last).then(9.0).otherwise("next_obs_0"))
+        other.write_parquet(tmp_path / "2.parquet")
         with pytest.raises(InvalidInputError, match="with different next_obs"):
             Log.from_frame(tmp_path)
         with pytest.raises(InvalidInputError, match="with other contents"):
@@ -202,9 +204,11 @@ class TestContentsWithWorkers:
 
     def test_names_that_are_words_in_one_file(self, tmp_path: Path) -> None:
         """A name of 22 digits makes words of a column of numbers."""
-        more = ENDED.filter(pl.col("episode") == 0).with_columns(episode=pl.lit("1" + "0" * 21))
-        ENDED.with_columns(episode=pl.col("episode").cast(pl.String)).vstack(more).write_csv(tmp_path / "1.csv")
-        ENDED.write_csv(tmp_path / "2.csv")
+        names = ENDED["episode"].rank("dense").cast(pl.Int64)
+        numbered = ENDED.with_columns(episode=names)
+        more = numbered.filter(pl.col("episode") == 1).with_columns(episode=pl.lit("1" + "0" * 21))
+        numbered.with_columns(episode=names.cast(pl.String)).vstack(more).write_csv(tmp_path / "1.csv")
+        numbered.write_csv(tmp_path / "2.csv")
         once = len(ENDED) + len(more)
         assert len(Log.from_frame(tmp_path)) == once
         assert evaluate_files(tmp_path, gamma=0.9, estimators=FEW).n_steps == once
