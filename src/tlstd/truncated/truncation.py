@@ -11,7 +11,7 @@ from tlstd.core.arrays import FloatArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.parameters import Trace
 from tlstd.core.svd import inverse_factors, svd
-from tlstd.errors import CapacityError, InvalidParameterError
+from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator, synchronized
 from tlstd.truncated.truncated_system import TruncatedSystem
 
