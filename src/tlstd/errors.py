@@ -1,8 +1,29 @@
 """The library's exceptions. Each message names the offending value and the remedy."""
 
+import re
+
+LONGEST = 300
+"""Characters of a word that a message shows whole; names of files have at most 255."""
+
+
+def shortened(text: str) -> str:
+    """The text; of longer words, as values of data can be, the beginning and the end.
+
+    >>> shortened("obs_" + "1" * 5000 + " is no number")
+    'obs_11111111111111111111111111111111…11111111 (5,004 characters) is no number'
+    """
+    return re.sub(rf"[^\s,/]{{{LONGEST},}}", lambda word: _ends(word[0]), text)
+
+
+def _ends(word: str) -> str:
+    return f"{word[:36]}…{word[-8:]} ({len(word):,} characters)"
+
 
 class TlstdError(Exception):
     """Base of every exception that this library raises on purpose."""
+
+    def __str__(self) -> str:
+        return shortened(super().__str__())
 
 
 class InvalidParameterError(TlstdError, ValueError):

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -254,8 +255,8 @@ def test_interrupted_nothing_is_half_written(folder: Path) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == b"computing\n"
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=50)
-    assert process.returncode != 0
+    _, said = process.communicate(timeout=50)
+    assert (process.returncode, said) == (130, b"stopped\n")
     assert (folder / "values").read_bytes() == old
     assert sorted(os.listdir(folder)) == ["my_policy.py", "steps.parquet", "values"]
 
@@ -280,8 +281,8 @@ def test_lines_about_progress_and_rounds(tmp_path: Path, monkeypatch: pytest.Mon
             stop(n)
         return capsys.readouterr().err
 
-    assert stopped(1) == f"stopped: {folder} keeps 1 round; the same command goes on from there\n"
-    assert stopped(2).startswith(f"{folder} keeps 1 round of before.\nstopped: {folder} keeps 2 rounds; ")
+    assert stopped(1) == f"{folder} keeps 1 round; the same command goes on from there\n"
+    assert stopped(2).startswith(f"{folder} keeps 1 round of before.\n{folder} keeps 2 rounds; ")
 
 
 def test_five_lines_of_python(folder: Path) -> None:
@@ -461,6 +462,7 @@ def test_without_a_standard_output_there_is_no_success(folder: Path) -> None:
         ("x = 1 / 0", "(ZeroDivisionError: division by zero): correct line 1 of "),
         ("class Odd(BaseException):\n    pass\nraise Odd('no')", "(Odd: no): correct line 3 of "),
         ("import sys\ndef f(states):\n    sys.exit(0)", "SystemExit: 0 (line 3 of "),
+        ("class Odd(BaseException):\n    pass\ndef f(states):\n    raise Odd('no')", "Odd: no (line 4 of "),
     ],
 )
 def test_modules_that_fail_are_a_sentence(folder: Path, text: str, words: str) -> None:
@@ -468,6 +470,22 @@ def test_modules_that_fail_are_a_sentence(folder: Path, text: str, words: str) -
     done = process("-B", "-m", "tlstd", "evaluate", "steps.parquet", "--gamma", "0.9", "--policy", "broken:f")
     assert (done.returncode, done.stdout) == (1, "")
     assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["..broken:f", ".:f"])
+def test_modules_have_whole_names(folder: Path, name: str) -> None:
+    result = run("evaluate", "steps.parquet", "--gamma", "0.9", "--policy", name)
+    assert (result.exit_code, f"--policy '{name}' is not MODULE:FUNCTION" in result.output) == (1, True)
+
+
+def test_a_policy_that_closes_the_output_is_a_sentence(folder: Path) -> None:
+    (folder / "closing.py").write_text(
+        "import sys\nimport numpy as np\ndef f(states):\n    sys.stdout.close()\n    return np.ones(len(states), int)\n"
+    )
+    done = process("-B", "-m", "tlstd", "evaluate", "steps.parquet", "--gamma", "0.9", "--policy", "closing:f")
+    assert done.returncode == 1
+    assert done.stderr.startswith("a policy has closed standard output")
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -492,6 +510,39 @@ def test_interrupted_while_it_imports() -> None:
     words += "sys.meta_path.insert(0, Stop())\nfrom tlstd.cli import main\nmain()\n"
     done = process("-c", words)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.4, 1.0])
+def test_interrupted_while_workers_start(folder: Path, delay: float) -> None:
+    """A terminal sends Ctrl-C to the workers too; none of them says what it was importing."""
+    words = [sys.executable, "-B", "-m", "tlstd", "evaluate", "steps.parquet", "--gamma", "0.9", "--workers", "2"]
+    started = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+    while not any(path.read_text() for path in children.parent.parent.glob("*/children")):
+        time.sleep(0.01)
+    time.sleep(delay)
+    os.killpg(started.pid, signal.SIGINT)
+    _, said = started.communicate(timeout=120)
+    assert (started.returncode, said) == (130, "stopped\n")
+
+
+# --- options that workers do not have ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["--estimate", "--all"])
+def test_what_one_process_does_is_refused_with_workers(folder: Path, option: str) -> None:
+    result = run("evaluate", "steps.parquet", "--gamma", "0.9", "--workers", "1", option)
+    assert result.exit_code == 1
+    assert f"{option} is for one process" in result.output
+
+
+@pytest.mark.parametrize("option", ["--checkpoint", "--map", "--start", "--cluster", "--workers", "--out"])
+def test_credentials_are_shown_of_no_option(folder: Path, option: str) -> None:
+    address = "s3://user:secret@bucket/log.parquet?sig=secret"
+    words = ("evaluate", address, "--gamma", "0.9", "--storage-option", "aws_endpoint_url=http://127.0.0.1:9")
+    result = run(*words, "--storage-option", "max_retries=0", option, address)
+    assert result.exit_code in (1, 2)
+    assert "secret" not in result.output
 
 
 # --- options that are given twice -------------------------------------------------------------------------------------

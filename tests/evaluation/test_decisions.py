@@ -13,7 +13,7 @@ import tlstd
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.core.arrays import FloatArray
 
-NOTE = "There are no episodes and the discount is 0: each of the 1,000 rows is an episode of one step."
+NOTE = "There are no episodes and the discount is 0: each row is an episode of one step."
 
 
 def decisions(seed: int = 0, n: int = 1_000) -> dict[str, Any]:
@@ -64,7 +64,8 @@ def test_in_files(tmp_path: Path) -> None:
     ):
         assert found.value == pytest.approx(whole.value, rel=1e-9)
         assert str(found.interval()) == str(whole.interval())
-        assert any("is an episode of one step" in note for note in found.notes)
+        assert NOTE in found.notes
+        assert not any("cut off" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

@@ -355,3 +355,9 @@ def test_policy_in_columns() -> None:
         given = evaluate(other, gamma=0.9, policy=lambda s: np.full((len(s), 2), 0.5), estimators=asked)
         assert given.rows[1].value == pytest.approx(of_logged, abs=0.05)  # ratios of 1: the mean of returns
     assert evaluate(both, gamma=0.9, estimators="LSTDQ").rows[0].name == "LSTDQ"
+
+
+@pytest.mark.parametrize("option", [{"probabilities": "estimate"}, {"all": True}])
+def test_what_one_process_does_is_refused_with_a_cluster(option: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match="with a cluster is for one process"):
+        evaluate("log.csv", gamma=0.9, cluster=object(), **option)

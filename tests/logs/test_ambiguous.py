@@ -220,8 +220,12 @@ class TestNamesAndSizes:
             Log.from_frame({"obs": np.zeros((2, 0)), "reward": [1.0, 2.0]})
 
     def test_a_number_of_five_thousand_digits(self) -> None:
-        log = Log.from_frame(sound() | {"obs_" + "1" * 5_000: [1.0] * 10})
-        assert log.observations.shape == (10, 2)
+        name = "obs_" + "1" * 5_000
+        with pytest.raises(InvalidInputError, match=r"1…1+ \(5,004 characters\) .*, but not number 2: ") as found:
+            Log.from_frame(sound() | {name: [1.0] * 10})
+        assert len(str(found.value)) < 400
+        log = Log.from_frame(sound() | {name: [1.0] * 10}, columns={"observation": ["obs_0", "obs_1"]})
+        assert len(log.notes[0]) < 400
 
     def test_arrays_that_are_not_there(self, tmp_path: Path) -> None:
         path = tmp_path / "log.npz"
@@ -246,6 +250,11 @@ class TestAddresses:
             "https://user:pass-word@127.0.0.1:9/log.parquet",
             "http://127.0.0.1:9/log.csv?sig=pass-word&v=1",
             "hf://user:pass-word@127.0.0.1:9/log.csv",
+            "ftp://user:pass-word@host/log.csv?sig=pass-word",
+            "file:///user:pass-word@host/log.csv",
+            "s3:/user:pass-word@bucket/log.csv",
+            "s3:///user:pass-word@bucket/log.csv#sig=pass-word",
+            "bucket/log.csv?sig=pass-word",
         ],
     )
     def test_in_errors(self, address: str) -> None:
@@ -264,6 +273,10 @@ class TestAddresses:
         with pytest.raises(InvalidInputError, match=r"https://host/a\.csv is an address of the web, .* download"):
             Log.from_frame("https://host/a.csv")
 
+    def test_other_kinds_are_not_read(self) -> None:
+        with pytest.raises(InvalidInputError, match=r"ftp://host/a\.csv begins with none of s3://, .* copy the file"):
+            Log.from_frame("ftp://host/a.csv")
+
 
 def test_nothing_is_left_open(tmp_path: Path) -> None:
     """Files that were refused can be removed."""
@@ -278,3 +291,13 @@ def test_pandas_integers_of_any_size() -> None:
     ids = [2**53, 2**53 + 1]
     frame = pd.DataFrame({"episode": pd.array(ids, dtype="Int64"), "obs": [0.5, 1.5], "reward": [1.0, 2.0]})
     assert Log.from_frame(frame, ends="terminated").ids == ids
+
+
+def test_a_reward_beyond_64_bits_beside_fractions(tmp_path: Path) -> None:
+    rewards = [str(2**63), "1", "1.5", "-2e3", ".5"]
+    rows = "\n".join(f"0.{i},{reward}" for i, reward in enumerate(rewards))
+    (tmp_path / "log.csv").write_text(f"obs,reward\n{rows}\n")
+    assert Log.from_frame(tmp_path / "log.csv", ends="terminated").rewards.tolist() == [2.0**63, 1.0, 1.5, -2e3, 0.5]
+    (tmp_path / "text.csv").write_text(f"obs,reward\n{rows}\n0.9,abc\n")
+    with pytest.raises(InvalidInputError, match="reward has values of type str"):
+        Log.from_frame(tmp_path / "text.csv")

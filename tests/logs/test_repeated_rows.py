@@ -179,3 +179,36 @@ class TestWorkers:
         if change == "contents":
             found = evaluate_files(tmp_path, gamma=0.9, estimators=FEW, columns={"episode": None})
             assert found.n_steps == 2 * SHORT.height
+
+
+class TestContentsWithWorkers:
+    """Files are compared by the rules for the rows of one table."""
+
+    def test_the_observation_after_the_last_step_counts(self, tmp_path: Path) -> None:
+        last = pl.col("step") == pl.col("step").max().over("episode")
+        after = {f"next_{name}": pl.col(name).shift(-1).over("episode").fill_null(0.5) for name in ("obs_0", "obs_1")}
+        steps = SHORT.with_columns(truncated=last, **after)
+        steps.write_parquet(tmp_path / "1.parquet")
+        other = steps.with_columns(next_obs_0=pl.when(last).then(9.0).otherwise("next_obs_0"))
+        other.write_parquet(tmp_path / "2.parquet")
+        with pytest.raises(InvalidInputError, match="with different next_obs"):
+            Log.from_frame(tmp_path)
+        with pytest.raises(InvalidInputError, match="with other contents"):
+            evaluate_files(tmp_path, gamma=0.9, estimators=FEW)
+
+    def test_zero_has_no_sign(self, tmp_path: Path) -> None:
+        for name, zero in (("1.parquet", 0.0), ("2.parquet", -0.0)):
+            first = pl.col("step") == pl.col("step").min().over("episode")
+            ENDED.with_columns(reward=pl.when(first).then(zero).otherwise("reward")).write_parquet(tmp_path / name)
+        assert evaluate_files(tmp_path, gamma=0.9, estimators=FEW).n_steps == len(SHORT)
+
+    def test_names_that_are_words_in_one_file(self, tmp_path: Path) -> None:
+        """A name of 22 digits makes words of a column of numbers."""
+        names = ENDED["episode"].rank("dense").cast(pl.Int64)
+        numbered = ENDED.with_columns(episode=names)
+        more = numbered.filter(pl.col("episode") == 1).with_columns(episode=pl.lit("1" + "0" * 21))
+        numbered.with_columns(episode=names.cast(pl.String)).vstack(more).write_csv(tmp_path / "1.csv")
+        numbered.write_csv(tmp_path / "2.csv")
+        once = len(ENDED) + len(more)
+        assert len(Log.from_frame(tmp_path)) == once
+        assert evaluate_files(tmp_path, gamma=0.9, estimators=FEW).n_steps == once

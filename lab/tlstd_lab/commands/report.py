@@ -41,6 +41,7 @@ def command(
     from rich.console import Console
 
     from tlstd.cli.outputs import check_outputs
+    from tlstd.core.file_format import replace_file
     from tlstd.errors import TlstdError
     from tlstd_lab.questions.explorer import settings as explorer
     from tlstd_lab.report import page, sources
@@ -77,7 +78,10 @@ def command(
             paths += [store] if store.is_dir() and store not in paths else []
         with Console(stderr=True).status("drawing and deciding"):
             html = page.build(paths)
-        out.write_text(html, encoding="utf-8")
+        if out.exists() and not out.is_file():
+            out.write_text(html, encoding="utf-8")
+        else:
+            replace_file(out, lambda file: file.write(html.encode()))
     except OSError as error:
         typer.echo(f"{error.filename or out}: {error.strerror}", err=True)
         raise typer.Exit(1) from None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 
@@ -17,6 +18,8 @@ def main() -> None:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(130)
+    finally:  # Ctrl-C from here on ends the process at once, without a traceback of what is being closed
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _run() -> None:
@@ -44,3 +47,7 @@ def _run() -> None:
         with suppress(OSError, AttributeError, ValueError):  # Python would try to write it once more
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(f"{error.filename or 'the output'} cannot be written ({error.strerror})")
+    except ValueError:
+        if not sys.stdout.closed:
+            raise
+        sys.exit("a policy has closed standard output, and the answer is lost: take close() out of its module")

@@ -25,18 +25,24 @@ GROUP = "tlstd.commands"
 
 
 class _Printable(TyperGroup):
-    """Says mistakes without raw escapes, since words of the command line may be names of files: ``tlstd inspect *``."""
+    """Says mistakes without raw escapes, since words of the command line may be names of files: ``tlstd inspect *``.
+
+    Ctrl-C is one line and exit code 130.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("stopped", err=True)
+            raise typer.Exit(130) from None
         except Exception as error:
             words = getattr(error, "message", None)
             if isinstance(words, str) and hasattr(error, "show"):  # the parser's
-                from tlstd.core.file_format import printable
+                from tlstd.core.file_format import printable, without_credentials
 
-                vars(error)["message"] = "\n".join(map(printable, words.split("\n")))
+                vars(error)["message"] = "\n".join(map(printable, without_credentials(words).split("\n")))
             raise
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import typer
 
 from tlstd.core.arrays import FloatArray
-from tlstd.core.file_format import printable
+from tlstd.core.file_format import printable, without_credentials
 from tlstd.errors import ClusterError, InvalidInputError, InvalidParameterError
 from tlstd.logs.messages import count_of
 
@@ -31,12 +31,12 @@ def fail(error: Exception) -> NoReturn:
 
 
 def say(error: Exception) -> None:
-    """Say what is wrong on standard error."""
+    """Say what is wrong on standard error, without credentials, whatever option they were given to."""
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         name = "a file" if error.filename is None else os.fsdecode(error.filename)
         text = f"{name} cannot be used ({error.strerror})"
-    typer.echo("\n".join(printable(line) for line in text.splitlines()), err=True)
+    typer.echo("\n".join(printable(line) for line in without_credentials(text).splitlines()), err=True)
 
 
 def as_policy(name: str, option: str = "--policy") -> Callable[[Any], Any]:
@@ -45,7 +45,7 @@ def as_policy(name: str, option: str = "--policy") -> Callable[[Any], Any]:
     The working folder is the same afterwards, whatever the module does when it is imported.
     """
     module, _, function = name.partition(":")
-    if not module or not function:
+    if not module or not function or module.startswith("."):
         raise InvalidParameterError(
             f"{option} {name!r} is not MODULE:FUNCTION: write e.g. my_policies:careful, column:NAME or logged"
         )
@@ -176,5 +176,5 @@ def kept_rounds(folder: Path | None) -> Iterator[None]:
         said = (
             f"{folder} keeps {count_of(n, 'round')}; the same command goes on from there" if n else "no round was done"
         )
-        typer.echo(printable(f"stopped: {said}"), err=True)
+        typer.echo(printable(said), err=True)
         raise

@@ -171,7 +171,7 @@ def command(
         question |= {"policy": asked.policy, "start": start, "level": level, "cost": cost}
         with progress() as report, kept_rounds(checkpoint):
             if workers or cluster is not None:
-                _refuse(against)
+                _refuse_with_workers(against, {"--estimate": estimate, "--all": all_})
                 question |= {"on_error": on_error, "checkpoint": checkpoint, "spill": spill}
                 found = asked.named(_on_workers(source, workers, cluster, question, report))
             else:
@@ -299,9 +299,13 @@ def _refuse_both(workers: int) -> None:
     )
 
 
-def _refuse(against: str | None) -> None:
+def _refuse_with_workers(against: str | None, given: dict[str, bool]) -> None:
     from tlstd.errors import InvalidParameterError
 
+    for option in (name for name, value in given.items() if value):
+        raise InvalidParameterError(
+            f"{option} is for one process, which holds the whole log: leave it out, or leave out --workers, --cluster"
+        )
     if against is not None:
         raise InvalidParameterError(
             f"--against {against!r} with workers: differences are taken in one process; leave out --workers, --cluster"
@@ -341,7 +345,10 @@ def _n_workers(workers: int, cluster: str | None) -> int:
     from tlstd.cluster.clients import connected
 
     with connected(cluster) as client:
-        return max(1, len(client.nthreads()))
+        n = len(client.nthreads())
+    if n == 0:
+        typer.echo("the scheduler has no workers yet: the plan is for one", err=True)
+    return max(1, n)
 
 
 def _plan(source: _Source, workers: int, question: dict[str, Any]) -> Plan:

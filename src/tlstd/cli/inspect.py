@@ -26,13 +26,13 @@ def command(
     from rich.console import Console
 
     from tlstd import inspection
+    from tlstd.cli.asking import fail
     from tlstd.errors import StateError
 
     try:
         found = inspection.examine_file(model)
     except StateError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from None
+        fail(error)
     if json_:
         typer.echo(json.dumps(found.plain(), allow_nan=False))
         return

@@ -55,7 +55,7 @@ def check_outputs(
         if found is not None and not force and not _is_ours(path, kinds):
             raise InvalidParameterError(
                 f"{option} {path} is there, and is no {' or '.join(kinds)} of tlstd: choose another name, or add "
-                "--force to replace it"
+                "--force to replace it (also where an earlier version wrote it, without a mark)"
             )
     return [path.absolute() for path in named.values()]
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from multiprocessing import resource_tracker
 from typing import Any
 
 from tlstd.core import parameters
@@ -53,15 +56,40 @@ def local_workers(n_workers: int) -> Iterator[Any]:
         "distributed.deploy.lost-worker-timeout": NEVER,
     }
     with dask.config.set(settings):
-        cluster = distributed.LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",  # any port: several clusters may run here at once
-            silence_logs=50,
-            memory_limit=0,
-        )
-        with cluster, distributed.Client(cluster, set_as_default=False) as client:
-            yield client
+        with _without_interruption() as interrupted:
+            cluster = distributed.LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",  # any port: several clusters may run here at once
+                silence_logs=50,
+                memory_limit=0,
+            )
+        with cluster:
+            if interrupted:
+                raise KeyboardInterrupt
+            with distributed.Client(cluster, set_as_default=False) as client:
+                yield client
+
+
+@contextmanager
+def _without_interruption() -> Iterator[list[int]]:
+    """Start processes that Ctrl-C does not reach; what is yielded tells whether it came in the block.
+
+    Processes and threads inherit blocked signals. A terminal sends Ctrl-C to the workers too, and they would print what
+    they were importing; a cluster that is interrupted while it starts cannot be closed.
+    """
+    interrupted: list[int] = []
+    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+    resource_tracker.ensure_running()  # which unblocks the signal in the thread that starts it
+    handler = signal.signal(signal.SIGINT, lambda number, _frame: interrupted.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield interrupted
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager

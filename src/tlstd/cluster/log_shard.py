@@ -46,7 +46,7 @@ class Border(NamedTuple):
 
     def goes_on_in(self, after: Border) -> bool:
         """Whether the last episode goes on in another file: by the rule for the files of one log."""
-        if self.ended or (self.named and self.last_id != after.first_id):
+        if self.ended or (self.named and str(self.last_id) != str(after.first_id)):
             return False
         return self.last_step is None or after.first_step is None or bool(after.first_step > self.last_step)
 
@@ -316,17 +316,21 @@ def _over(X: sp.csr_array, ids: IntArray) -> sp.csr_array:
 
 def _hashes(names: list[Any], salt: str = "") -> UInt64Array:
     """A stable hash of each episode's name."""
-    return _numbers(f"{salt}:{plain(name)!r}".encode() for name in names)
+    return _numbers(f"{salt}:{plain(name)}".encode() for name in names)
 
 
 def _contents(log: Log) -> UInt64Array:
-    """A hash of each episode's name and of all its rows."""
+    """A hash of each episode's name, of all its rows, and of the observation after its last step."""
     columns = [log.observations, log.rewards, log.terminated, log.truncated]
     columns += [each for each in (log.actions, log.probabilities, log.policy) if each is not None]
-    parts = zip(log.ids, log.episodes[:-1], log.episodes[1:], strict=True)
-    return _numbers(
-        repr(plain(name)).encode() + b"".join(column[a:b].tobytes() for column in columns) for name, a, b in parts
-    )
+    final = np.where(log.has_final.reshape(-1, *[1] * (log.final.ndim - 1)), log.final, 0)
+
+    def contents(e: int) -> bytes:
+        a, b = log.episodes[e : e + 2]
+        parts = [column[a:b] for column in columns] + [final[e], log.has_final[e]]
+        return b"".join((part + np.zeros(1, part.dtype)).tobytes() for part in parts)  # 0 is -0 too
+
+    return _numbers(str(plain(name)).encode() + contents(e) for e, name in enumerate(log.ids))
 
 
 def _numbers(texts: Iterable[bytes]) -> UInt64Array:

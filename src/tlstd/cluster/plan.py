@@ -23,6 +23,7 @@ from tlstd.errors import InvalidInputError
 from tlstd.evaluation.task import SAMPLE, Features, feature_map
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.krylov.krylov_lstd import KrylovLSTD
+from tlstd.logs.messages import count_of
 from tlstd.logs.reading import Source
 
 T = TypeVar("T")
@@ -106,9 +107,9 @@ class Plan:
         return json.dumps({"schema": 1, **asdict(self), **{name: getattr(self, name) for name in followed}})
 
     def __str__(self) -> str:
-        workers = f"{self.n_workers:,} worker{'s' * (self.n_workers != 1)}"
+        workers = count_of(self.n_workers, "worker")
         lines = [
-            f"{self.n_files:,} files, about {self.n_steps:,} steps, {workers} (from {self.file}):",
+            f"{count_of(self.n_files, 'file')}, about {self.n_steps:,} steps, {workers} (from {self.file}):",
             f"  memory   {_size(self.worker_bytes)} at each worker ({self.bytes_per_step:.0f} bytes a step), "
             f"{_size(self.client_bytes)} here",
             f"  traffic  {_size(self.round_bytes)} from here and {_size(self.to_client)} back in a round, "

@@ -337,8 +337,8 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-_USERINFO = re.compile(r"(?<=://)(?:[^/?#\s]*|[^/?#\s:]*:(?!\d+[/?#])\S*)@")  # the second: unescaped / in a password
-_QUERY_VALUE = re.compile(r"([?&][^=&#/\s]+=)[^&#\s]*")
+_USERINFO = re.compile(r"(?<=[\w+.-]{2}:/)(/*)(?:[^/?#\s]*|[^/?#\s:]*:(?!\d+[/?#])\S*)@")  # the second: / in a password
+_QUERY_VALUE = re.compile(r"([?&#][^=&#/\s]+=)[^&#\s]*")
 
 
 def without_credentials(address: str) -> str:
@@ -348,8 +348,10 @@ def without_credentials(address: str) -> str:
     'tcp://***@host:8786'
     >>> without_credentials("s3://bucket/part-?.parquet?sig=secret&v=1")
     's3://bucket/part-?.parquet?sig=***&v=***'
+    >>> without_credentials("s3:/user:secret@bucket"), without_credentials("file:///user:secret@x")
+    ('s3:/***@bucket', 'file:///***@x')
     """
-    return _QUERY_VALUE.sub(r"\1***", _USERINFO.sub("***@", address))
+    return _QUERY_VALUE.sub(r"\1***", _USERINFO.sub(r"\1***@", address))
 
 
 def _short(value: object) -> str:

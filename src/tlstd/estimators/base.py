@@ -125,6 +125,9 @@ class LinearEstimator(Synchronized, ABC):
         self.n_features = parameters.integer("n_features", n_features)
         self.lambda_ = parameters.real("lambda_", lambda_, low=0.0, high=1.0)
         self.n_targets = parameters.integer("n_targets", n_targets)
+        parameters.check_memory(
+            f"n_targets is {self.n_targets}", 8 * self.n_targets, "one value of each", remedy="use fewer targets"
+        )
         super().__init__()
         self._n_updates = 0
         self._longest_lambda = self.lambda_  # of the longest trace that is kept

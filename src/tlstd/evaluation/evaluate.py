@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tlstd.errors import InvalidInputError
+from tlstd.core import parameters
+from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.intervals import Interval
@@ -107,6 +108,12 @@ def evaluate(
     if cluster is not None:
         options = {"features": features, "policy": policy, "start": start, "estimators": estimators, "report": report}
         options |= {"level": level, "cost": cost}
+        if probabilities != "logged" or parameters.flag("all", all):
+            given = f"probabilities={probabilities!r}" if probabilities != "logged" else f"all={all!r}"
+            raise InvalidParameterError(
+                f"{given} with a cluster is for one process, which holds the whole log: leave it out, or leave out "
+                "cluster"
+            )
         files = import_module("tlstd.cluster.evaluate")  # it builds on this module
         found: Evaluation = files.evaluate_files(log, gamma=gamma, client=cluster, **options)
         return found

@@ -63,9 +63,9 @@ class Target:
         assert self.function is not None
         try:
             return self.function(observations)
-        except TlstdError:
+        except (TlstdError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:  # sys.exit() in a policy is a mistake of the policy
+        except BaseException as error:  # sys.exit() in a policy is a mistake of the policy
             at = extract_tb(error.__traceback__)[-1]
             kinds = "numbers of states (M,)" if observations.ndim == 1 else "observations (M, D)"
             raise InvalidInputError(

@@ -42,13 +42,19 @@ def shown(name: str) -> str:
     >>> shown("s3://key:secret@bucket/a.csv"), shown("a.csv")
     ('s3://***@bucket/a.csv', 'a.csv')
     """
-    return without_credentials(name) if "://" in name else name
+    return without_credentials(name)
 
 
-def refuse_http(name: object) -> None:
-    """Raise for an address of the web."""
-    if isinstance(name, str) and name.partition("://")[0].lower() in REFUSED and "://" in name:
+def refuse_others(name: object) -> None:
+    """Raise for an address of the web, and for one of a kind that is not known."""
+    if not isinstance(name, str) or "://" not in name or is_address(name):
+        return
+    if name.partition("://")[0].lower() in REFUSED:
         raise InvalidInputError(f"{shown(name)} is an address of the web, which is not read: download the file first")
+    raise InvalidInputError(
+        f"{shown(name)} begins with none of {', '.join(f'{scheme}://' for scheme in SCHEMES)}, which are read: copy "
+        "the file to this machine first"
+    )
 
 
 def listed(address: str, storage: Storage | None) -> list[str]:

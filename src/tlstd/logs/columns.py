@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from tlstd.core import parameters
-from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.errors import InvalidInputError, InvalidParameterError, shortened
 
 ROLES = (
     "observation",
@@ -158,7 +158,7 @@ def find(names: Sequence[str], columns: Mapping[str, Names] | None, preset: Pres
     unused = [name for name in names if name not in used]
     text = " As told: ".join(_said(chosen, roles) for roles in (found_out, told) if roles)
     text = f"{said if found_out else 'Columns, as told: '}{text}"
-    return Mapped(chosen, (text + (f" Not used: {_listed(unused)}." if unused else ""),))
+    return Mapped(chosen, (shortened(text + (f" Not used: {_listed(unused)}." if unused else "")),))
 
 
 def _said(chosen: Mapping[str, tuple[str, ...]], roles: Sequence[str]) -> str:
@@ -196,16 +196,18 @@ def _matches(names: Sequence[str], known: str, role: str, where: str) -> list[tu
 
 def _numbered(names: Sequence[str], base: str, role: str, where: str) -> tuple[str, ...] | None:
     """Columns base_0, base_1, … (or base0, base.0, base[0]; or from 1) in the order of their numbers."""
-    pattern = re.compile(rf"{re.escape(base)}[_.\[]?([0-9]{{1,9}})\]?", re.IGNORECASE)
-    numbers = [(int(match[1]), name) for name in names if (match := pattern.fullmatch(name))]
-    if not numbers:
+    pattern = re.compile(rf"{re.escape(base)}[_.\[]?0*([0-9]+)\]?", re.IGNORECASE)
+    matches = [(match[1], name) for name in names if (match := pattern.fullmatch(name))]
+    if not matches:
         return None
+    # more digits than any column has, and than Python reads: their first ten are a number that is too large as well
+    numbers = [(int(digits[:10]), name) for digits, name in matches]
     remedy = f"name the columns, columns={{{role!r}: [...]}} (--map {role}=...)"
     found: dict[int, str] = {}
     for number, name in numbers:
         if number in found:
             raise InvalidInputError(
-                f"{where} has {found[number]} and {name} for number {number} of the {role}: {remedy}"
+                f"{where} has {found[number]} and {name} for number {number:,} of the {role}: {remedy}"
             )
         found[number] = name
     first = min(found)

@@ -15,7 +15,7 @@ from tlstd.logs.table import AnyArray, BoolArray, Table
 
 EXACT = 2.0**53
 """Integers below it are exact as floating-point numbers."""
-WHOLE = re.compile(r"[+-]?[0-9]+")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Draft:
@@ -122,13 +122,16 @@ def as_column(value: Any, name: str) -> AnyArray:
 
 
 def as_numbers(array: AnyArray) -> AnyArray:
-    """Times as seconds, and integers that fit no machine type as float64; anything else as it is."""
+    """Times as seconds, and numbers that are text as float64; anything else as it is.
+
+    A column with an integer that fits no machine type is text, with all that is in it.
+    """
     if array.dtype.kind in "mM":
         return seconds(array)
     if array.dtype.kind in "OU" and array.size and array.ndim == 1:
-        whole = [isinstance(each, int) or (isinstance(each, str) and WHOLE.fullmatch(each)) for each in array]
+        numbers = [isinstance(each, int) or (isinstance(each, str) and NUMBER.fullmatch(each)) for each in array]
         missing = missing_in(array)
-        if (missing | np.array(whole, dtype=np.bool_)).all() and not missing.all():
+        if (missing | np.array(numbers, dtype=np.bool_)).all() and not missing.all():
             return np.array([np.nan if gone else float(each) for each, gone in zip(array, missing, strict=True)])
     return array
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tlstd.errors import InvalidInputError
 from tlstd.logs.draft import Draft
-from tlstd.logs.messages import STREAM_NOTE, count_of
+from tlstd.logs.messages import CUT_OFF_NOTE, STREAM_NOTE, count_of
 from tlstd.logs.table import FLAGS, BoolArray
 
 
@@ -57,21 +57,20 @@ def _say_silent(draft: Draft, silent: BoolArray, flagged: bool) -> None:
     names = ", ".join(repr(draft.ids[c]) for c in draft.code[silent][:5].tolist()) + ", …" * (count > 5)
     if not draft.table.may_sort:  # a piece does not know what the others have
         draft.say(
-            "Episodes without an end flag in their last row are taken for cut off, not for ended."
+            f"Episodes without an end flag in their last row are {CUT_OFF_NOTE}."
             if flagged
-            else "There are no end flags: episodes are taken for cut off, not for ended (ends='terminated' says "
-            "otherwise)."
+            else f"There are no end flags: episodes are {CUT_OFF_NOTE} (ends='terminated' says otherwise)."
         )
     elif n_episodes == 1:
         draft.say(STREAM_NOTE)
     elif flagged:
         draft.say(
             f"{count:,} of {n_episodes:,} episodes {'has' if count == 1 else 'have'} no end flag in "
-            f"{'its' if count == 1 else 'their'} last row ({names}): taken for cut off, not for ended."
+            f"{'its' if count == 1 else 'their'} last row ({names}): {CUT_OFF_NOTE}."
         )
     else:
         draft.say(
-            f"There are no end flags: all {n_episodes:,} episodes are taken for cut off, not for ended (ends="
+            f"There are no end flags: all {n_episodes:,} episodes are {CUT_OFF_NOTE} (ends="
             "'terminated' says otherwise)."
         )
 

@@ -19,7 +19,7 @@ from tlstd.features.states import encoded_once
 from tlstd.logs import minari
 from tlstd.logs.checking import check
 from tlstd.logs.columns import Names, Preset
-from tlstd.logs.messages import FILES_NOTE, LOST_NOTE, STREAM_NOTE
+from tlstd.logs.messages import CUT_OFF_NOTE, FILES_NOTE, LOST_NOTE, STREAM_NOTE
 from tlstd.logs.reading import Source
 from tlstd.logs.table import MEMORY, Checked, Ends, OnNan, Table
 
@@ -307,8 +307,12 @@ class Log:
     def as_decisions(self) -> Log:
         """The same rows, each an episode of one step: what they are where nothing later counts (a discount of 0)."""
         n = len(self)
-        said = f"There are no episodes and the discount is 0: each of the {n:,} rows is an episode of one step."
-        notes = [note for note in self.notes if note not in (STREAM_NOTE, FILES_NOTE) and LOST_NOTE not in note]
+        said = "There are no episodes and the discount is 0: each row is an episode of one step."
+        notes = [
+            note
+            for note in self.notes
+            if note not in (STREAM_NOTE, FILES_NOTE) and LOST_NOTE not in note and CUT_OFF_NOTE not in note
+        ]
         return replace(
             self,
             terminated=np.ones(n, dtype=np.bool_),

@@ -13,6 +13,8 @@ STREAM_NOTE = (
     "The log is one stream without an end: the mean over all states and the value of the first state stand for the "
     "start states."
 )
+CUT_OFF_NOTE = "taken for cut off, not for ended"
+"""Part of the notes about episodes without an end flag."""
 LOST_NOTE = "the next observation is not in the log"
 """Part of the note about last steps that are left out."""
 

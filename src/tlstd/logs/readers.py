@@ -139,7 +139,7 @@ def named_files(source: Any, storage: Storage | None = None) -> tuple[list[str],
         raise InvalidInputError("there are no files to read: the list is empty")
     found: list[str] = []
     for item in source:
-        addresses.refuse_http(item)
+        addresses.refuse_others(item)
         found += sorted(
             addresses.listed(item, storage) if addresses.is_address(item) else _matching(item), key=_natural
         )
@@ -186,17 +186,21 @@ def _matching(item: str | Path) -> list[str]:
     try:
         path = Path(item).expanduser()
     except RuntimeError as error:
-        raise InvalidInputError(f"{str(item)!r} names no home folder of this machine: write the whole path") from error
+        raise InvalidInputError(
+            f"{addresses.shown(str(item))!r} names no home folder of this machine: write the whole path"
+        ) from error
     if path.is_dir():
         inside = [str(file) for file in path.rglob("*") if _format(str(file)) and file.is_file()]
         if not inside:
-            raise InvalidInputError(f"the folder {path} has no file that ends with {', '.join(FORMATS)}")
+            raise InvalidInputError(
+                f"the folder {addresses.shown(str(path))} has no file that ends with {', '.join(FORMATS)}"
+            )
         return inside
     if path.is_file():
         return [str(path)]
     matching = glob.glob(str(path), recursive=True)
     if not matching:
-        raise InvalidInputError(f"there is no file {path}: check the name or the pattern")
+        raise InvalidInputError(f"there is no file {addresses.shown(str(path))}: check the name or the pattern")
     return matching
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from tlstd.errors import InvalidInputError
 from tlstd.logs.columns import Names, Preset, find
-from tlstd.logs.draft import EXACT, as_numbers, time_kind
+from tlstd.logs.draft import EXACT, as_numbers, missing_in, time_kind
+from tlstd.logs.messages import plain
 from tlstd.logs.readers import Columns, Part, Places, open_parts
 from tlstd.logs.table import AnyArray, Table
 
@@ -130,7 +131,10 @@ def _together(arrays: Sequence[Any], names: Sequence[str], role: str, times: dic
 
 
 def joined(parts: Sequence[Any], name: str, role: str) -> Any:
-    """A column of which parts are in different files or pieces; names and steps that are integers stay exact."""
+    """A column of which parts are in different files or pieces; names and steps that are integers stay exact.
+
+    Names that are words in one file and numbers in another are words in all.
+    """
     arrays = [np.asarray(part) for part in parts]
     shapes = {array.shape[1:] for array in arrays}
     if len(shapes) > 1:
@@ -142,9 +146,21 @@ def joined(parts: Sequence[Any], name: str, role: str) -> Any:
     if kinds & set("mM") and len(kinds) > 1:
         types = " and ".join(sorted({str(array.dtype) for array in arrays}))
         raise InvalidInputError(f"{name} has values of types {types} in different files: all need the same kind")
+    if role == "episode" and any(_has_words(array) for array in arrays):
+        arrays = [_as_words(array) for array in arrays]
     if role in ("episode", "step") and kinds <= set("iuf") and np.result_type(*arrays).kind == "f":
         arrays = [_exact(array) for array in arrays]
     return np.concatenate(arrays)
+
+
+def _has_words(array: AnyArray) -> bool:
+    return array.dtype.kind == "U" or (array.dtype.kind == "O" and any(isinstance(each, str) for each in array))
+
+
+def _as_words(array: AnyArray) -> AnyArray:
+    words = np.array([str(plain(name)) for name in array], dtype=object)
+    words[missing_in(array)] = None
+    return words
 
 
 def _exact(array: AnyArray) -> AnyArray:

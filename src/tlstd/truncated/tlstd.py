@@ -37,8 +37,8 @@ class TLSTD(TruncatedEstimator):
     n_features : int
         Number of features d; may be as large as 2**31 when features are sparse.
     rank : int
-        Number of singular values that survive a full buffer; at most ``n_features``. Beyond 65,536 ``buffer_size``
-        has to be given.
+        Number of singular values that survive a full buffer; at most ``n_features``. From about 60 million on
+        ``buffer_size`` has to be given.
     lambda_ : float in [0, 1]
         Trace parameter. It decides whether a small rank suffices with tile coding: prefer values near 1 there.
     buffer_size : int, optional

@@ -11,7 +11,7 @@ from tlstd.core.arrays import FloatArray
 from tlstd.core.file_format import Saved, State
 from tlstd.core.parameters import Trace
 from tlstd.core.svd import inverse_factors, svd
-from tlstd.errors import CapacityError, InvalidParameterError
+from tlstd.errors import InvalidParameterError
 from tlstd.estimators.base import LinearEstimator, synchronized
 from tlstd.truncated.truncated_system import TruncatedSystem
 
@@ -21,6 +21,8 @@ SHORTEST_BUFFER = 8
 
 MAX_BUFFER = 1 << 16
 """Samples between compressions beyond which no machine gets to the end of one."""
+BYTES = 128
+"""Of a sample in the buffer, which holds at least ``rank`` of them, and of a read; beside rewards and features."""
 
 
 class TruncatedEstimator(LinearEstimator):
@@ -42,11 +44,12 @@ class TruncatedEstimator(LinearEstimator):
         self.rank = parameters.integer(
             "rank", rank, low=smallest_rank, high=self.n_features, why=" (the number of features)"
         )
-        if buffer_size is None and self.rank > MAX_BUFFER:  # before a buffer of that length is made
-            raise CapacityError(
-                f"rank is {self.rank}: the buffer is as long as the rank unless buffer_size is given, and has at most "
-                f"{MAX_BUFFER} samples: use a smaller rank, or pass buffer_size"
-            )
+        parameters.check_memory(  # before a buffer of that length is made; factors grow with the features that are seen
+            f"rank is {self.rank}",
+            (BYTES + 8 * self.n_targets) * (self.rank if buffer_size is None else 1),
+            "the buffer, as long as the rank unless buffer_size is given,",
+            remedy="use a smaller rank, or pass buffer_size",
+        )
         if buffer_size is not None:
             why = " (a read takes its third power)"
             buffer_size = parameters.integer("buffer_size", buffer_size, high=MAX_BUFFER, why=why)

@@ -32,7 +32,7 @@ class ATD(TruncatedEstimator, SteppingEstimator):
     ----------
     n_features : int
     rank : int
-        Rank of A's approximation, from 0 to ``n_features``; beyond 65,536 only with ``buffer_size``.
+        Rank of A's approximation, from 0 to ``n_features``; beyond about 60 million only with ``buffer_size``.
     step_size : float, :class:`~tlstd.Decay` or callable t -> α_t
         α of the least-squares part.
     lambda_ : float in [0, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import warnings
 from html.parser import HTMLParser
@@ -274,7 +275,11 @@ def test_the_command_makes_the_page_of_what_it_is_given(tmp_path: Path) -> None:
     assert shown is not None
     sources().pack([spec.key for spec in shown.runs], tmp_path / "some.parquet")
     out = tmp_path / "new" / "page.html"
+    out.parent.mkdir()
+    out.touch()
+    os.link(out, tmp_path / "before.html")
     result = CliRunner().invoke(app, ["report", str(tmp_path / "some.parquet"), "--out", str(out)])
+    assert not (tmp_path / "before.html").read_bytes(), "the page takes a place, it is not written in place"
     assert result.exit_code == 0, result.output
     assert re.fullmatch(rf"written: {re.escape(str(out))} \(\d\.\d MB\)\n", result.stdout)
     html = out.read_text(encoding="utf-8")
