@@ -23,7 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tlstd.core.arrays import FloatArray, IntArray
-from tlstd.evaluation.intervals import Interval, interval_about
+from tlstd.evaluation.influence import standard_error
+from tlstd.evaluation.intervals import NOT_COVERED, Interval, interval_about
 from tlstd.evaluation.kernels import returns as kernels
 
 
@@ -39,15 +40,17 @@ class EpisodeValue(NamedTuple):
     @property
     def standard_error(self) -> float:
         """√(G/(G-1) Σ c²); infinite for one episode."""
-        n = self.contributions.size
-        return float(np.sqrt(n / (n - 1.0)) * np.linalg.norm(self.contributions)) if n > 1 else float("inf")
+        return standard_error(self.contributions)
 
-    def interval(self, level: float = 0.95) -> Interval:
-        """By Student's t, with as many degrees of freedom as effective episodes, less one."""
-        freedom = max(1.0, self.effective - 1.0)
-        return interval_about(
-            self.value, self.standard_error, freedom, level, "episodes", self.contributions.size, with_starts=True
-        )
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of the standard error: effective episodes less one."""
+        return max(1.0, self.effective - 1.0)
+
+    def interval(self, level: float = 0.95, kind: str = "episodes", limits: str = NOT_COVERED) -> Interval:
+        """By Student's t; ``limits`` says what it does not cover."""
+        n, error = self.contributions.size, self.standard_error
+        return interval_about(self.value, error, self.degrees, level, kind, n, with_starts=True, limits=limits)
 
 
 def episode_value(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from importlib import import_module
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from tlstd.core import parameters
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
-from tlstd.evaluation.intervals import Interval
-from tlstd.evaluation.log_intervals import interval_for
+from tlstd.evaluation.intervals import Interval, interval_of
+from tlstd.evaluation.log_intervals import asked_states, influences_on, learned_rows
 from tlstd.evaluation.ratios import importance_ratios
 from tlstd.evaluation.table_actions import add_action_values
 from tlstd.evaluation.table_states import add_state_values
 from tlstd.evaluation.task import EvaluationTask, Features, Probabilities, Start
+from tlstd.evaluation.whole_episodes import WholeEpisodes, whole_episodes
 from tlstd.logs.log import Log
 
 
@@ -35,6 +37,7 @@ def evaluate(
     level: float = 0.95,
     cost: bool = False,
     cluster: Any = None,
+    compare: bool = False,
     report: Callable[[str, float], None] | None = None,
 ) -> Evaluation:
     """The value of a policy from a log of steps, by several estimators side by side.
@@ -59,7 +62,7 @@ def evaluate(
         Whose mean value is asked for: the first states of the episodes, all states, or states (M, D). Left out, the
         first ones; in a log without ends all states, and the first.
     estimators : names, optional
-        Rows of the table (``ESTIMATORS``); all that apply, if left out. The answer is the first row.
+        Rows of the table (``ESTIMATORS``); those that apply and are fast, if left out. The answer is the first row.
     probabilities : "logged" or "estimate"
         "estimate": where the log has no probabilities of its actions, they are estimated by softmax regression on the
         features, so that there are ratios. It is a model of its own, and can be wrong.
@@ -73,16 +76,20 @@ def evaluate(
     cluster : distributed.Client, optional
         Whose workers read, keep and multiply the files of the log, one at a time; ``log`` is then the names of files,
         and a policy a function (``docs/clusters.md``).
+    compare : bool
+        Show LSTD, t-LSTD and TD beside the answer too, which take longer than it; so does ``all``.
     report : function of a text and a share, optional
         Called as things go on.
 
     Returns
     -------
     Evaluation
-        On-policy the answer is Krylov LSTD's, with λ and dimension chosen by held-out returns
-        (:func:`tlstd.evaluation.choose`). For another policy it is Krylov LSTD's with importance ratios, if the log has
-        probabilities of its actions; else LSTDQ's: least squares for action values with λ = 0, its dimension chosen by
-        held-out residuals, because logged returns are not the policy's.
+        Its ``rung`` says what the answer stands on, and ``assumption`` what that assumes. On-policy, of the first
+        states of episodes, it is the mean of their returns; where episodes were cut off, with the values of the states
+        behind the cuts. Of other states, and of one stream, it is Krylov LSTD's, with λ and dimension chosen by
+        held-out returns (:func:`tlstd.evaluation.choose`). For another policy it is Krylov LSTD's with importance
+        ratios, if the log has probabilities of its actions; else LSTDQ's: least squares for action values with λ = 0,
+        its dimension chosen by held-out residuals, because logged returns are not the policy's.
 
     Example
     -------
@@ -107,7 +114,7 @@ def evaluate(
     """
     if cluster is not None:
         options = {"features": features, "policy": policy, "start": start, "estimators": estimators, "report": report}
-        options |= {"level": level, "cost": cost}
+        options |= {"level": level, "cost": cost, "compare": compare}
         if probabilities != "logged" or parameters.flag("all", all):
             given = f"probabilities={probabilities!r}" if probabilities != "logged" else f"all={all!r}"
             raise InvalidParameterError(
@@ -119,7 +126,18 @@ def evaluate(
         return found
     table = log if isinstance(log, Log) else Log.from_frame(log)
     run = EvaluationTask(
-        table, gamma, features, policy, start, estimators, probabilities, all, level, report, cost=cost
+        table,
+        gamma,
+        features,
+        policy,
+        start,
+        estimators,
+        probabilities,
+        all,
+        level,
+        report,
+        cost=cost,
+        compare=compare,
     )
     return answered(run)
 
@@ -140,22 +158,49 @@ def answered(run: EvaluationTask, with_interval: bool = True) -> Evaluation:
         cost=run.cost,
         left_out=run.left_out,
         n_steps=len(run.log),
+        returned=run.returned,
+        influenced=run.influence,
     )
 
 
 def _with_interval(run: EvaluationTask, fitted: Fitted) -> Fitted:
     """Give the row that a model is from its interval, and the middle of it as its value; return what was fitted.
 
-    Regularisation makes the values of single states better and moves their mean towards 0 (``docs/trust.md``).
+    Regularisation makes the values of single states better and moves their mean towards 0 (``docs/trust.md``). Of the
+    policy that acted the row of returns comes first, where the log carries it.
     """
     own = "KrylovLSTD" if fitted.values.kind == "states" else "LSTDQ"
     at = next((i for i, row in enumerate(run.rows) if row.name.startswith(own)), None)
-    if at is None:
-        return fitted
-    run.report(f"{own}: interval", 0.0)
-    row, interval = run.rows[at], interval_for(fitted, level=run.level)
-    run.rows[at] = with_middle(row, interval)
+    began, returned = perf_counter(), _returns(run, fitted)
+    asked = [] if at is None else [asked_states(fitted)]
+    if returned is not None and returned.cuts is not None and returned.rests_on_model:
+        asked.append(returned.cuts)
+    before = perf_counter() - began
+    found = []
+    if asked:
+        run.report(f"{own}: interval", 0.0)
+        found = influences_on(fitted, asked)
+    if at is not None:
+        run.influence = found[0] if run.target is None else None
+        run.rows[at] = with_middle(run.rows[at], interval_of(found[0], run.level))
+    if returned is not None:
+        if len(found) > (at is not None):
+            returned = returned.with_influence(found[-1], run.log, learned_rows(fitted))
+        run.returned = returned
+        values, interval = {"start states": returned.found.value}, returned.interval(run.level)
+        row = Row(returned.name, values, before, returned.note, interval)
+        run.rows.insert(0 if returned.carries else len(run.rows), row)
     return fitted
+
+
+def _returns(run: EvaluationTask, fitted: Fitted) -> WholeEpisodes | None:
+    """The returns of the start states under the policy that acted, where these are asked for."""
+    log = run.log
+    wanted = run.wants("mean of returns") or run.wants("returns with tails")
+    if run.target is not None or not wanted or "start states" not in run.starts:
+        return None
+    run.report("returns", 0.95)
+    return whole_episodes(fitted, run.large) if log.has_ends or log.n_episodes > 1 else None
 
 
 def _without_interval(_run: EvaluationTask, fitted: Fitted) -> Fitted:

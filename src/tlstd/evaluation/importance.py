@@ -78,7 +78,7 @@ def start_returns(
     G_t = ρ_t (r_{t+1} + γ_{t+1} G_{t+1}) + (1 - ρ_t) v(x_t): doubly robust, in the form of N. Jiang, L. Li, "Doubly
     robust off-policy value evaluation", ICML 2016, with the values of states for those of actions.
     """
-    folds = _episode_folds(steps)
+    folds = episode_folds(steps)
     reference = None
     off_policy = bool((steps.rhos != 1.0).any())
     if off_policy or held_out.needs_reference(steps.discounts, steps.rhos, folds):
@@ -99,7 +99,7 @@ def start_returns(
     return (float(found.mean()) if used.size else float("nan")), found, f"{used.size:,} returns, {how}"
 
 
-def _episode_folds(steps: Transitions) -> Folds:
+def episode_folds(steps: Transitions) -> Folds:
     """Whole episodes, dealt in turn; blocks, if there is but one. Returns go on over blocks."""
     cut = steps.trace_discounts == 0.0
     cut[:1] = True

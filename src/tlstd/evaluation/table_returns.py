@@ -1,4 +1,4 @@
-"""Rows of mean returns in the table of ``evaluate``: Monte Carlo, importance sampling, doubly robust."""
+"""Rows of weighted returns in the table of ``evaluate``: importance sampling and doubly robust."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from tlstd.data.held_out import Folds, Reference
 from tlstd.data.transitions import Transitions
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.importance import effective_episodes, fold_values, per_decision, start_returns, starts_of
-from tlstd.evaluation.intervals import mean_interval
 from tlstd.evaluation.task import EvaluationTask
 from tlstd.features.constant import Constant
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 
 
-def add_returns(run: EvaluationTask, fitted: Fitted) -> None:
-    """Monte Carlo, or with ratios importance sampling and doubly robust: only of the start states."""
+def add_weighted_returns(run: EvaluationTask, fitted: Fitted) -> None:
+    """With ratios importance sampling and doubly robust: only of the start states."""
     log, rhos = run.log, fitted.rhos
-    name = "Monte Carlo" if rhos is None else "doubly robust"
-    by_ratios = () if rhos is None else tuple(filter(run.wants, ("per-decision IS", "weighted IS")))
+    name = "doubly robust"
+    by_ratios = tuple(filter(run.wants, ("per-decision IS", "weighted IS")))
     if "start states" not in run.starts or not (log.has_ends or log.n_episodes > 1):
         return
     if not (run.wants(name) or by_ratios):
@@ -32,13 +31,12 @@ def add_returns(run: EvaluationTask, fitted: Fitted) -> None:
     if not starts.size:
         return
     along = cache(lambda: _along(fitted))
-    worth = "" if rhos is None else f", by their ratios worth {effective_episodes(steps, starts):,.0f}"
+    worth = f", by their ratios worth {effective_episodes(steps, starts):,.0f}"
     began = perf_counter()
     if run.wants(name):
         reference = (lambda folds: along()) if run.large else (lambda folds: _of_others(fitted, steps, folds))
-        mean, found, how = start_returns(steps, starts, reference)
-        whole = rhos is None and how.endswith("seen to the end")  # what completes returns has errors of its own
-        run.add(name, began, {"start states": mean}, how + worth, mean_interval(found, run.level) if whole else None)
+        mean, _, how = start_returns(steps, starts, reference)
+        run.add(name, began, {"start states": mean}, how + worth)
     if by_ratios:
         began = perf_counter()
         plain, weighted = per_decision(steps, starts, along().next_values[:, 0])
