@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.evaluation.doubly_robust import ENOUGH, doubly_robust
 from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.intervals import Interval, interval_of
@@ -87,8 +89,9 @@ def evaluate(
         Its ``rung`` says what the answer stands on, and ``assumption`` what that assumes. On-policy, of the first
         states of episodes, it is the mean of their returns; where episodes were cut off, with the values of the states
         behind the cuts. Of other states, and of one stream, it is Krylov LSTD's, with λ and dimension chosen by
-        held-out returns (:func:`tlstd.evaluation.choose`). For another policy it is Krylov LSTD's with importance
-        ratios, if the log has probabilities of its actions; else LSTDQ's: least squares for action values with λ = 0,
+        held-out returns (:func:`tlstd.evaluation.choose`). For another policy it is the doubly robust one, if
+        the log has probabilities of its actions and the weights have an effective sample size of 40, else Krylov LSTD's
+        with importance ratios; without probabilities LSTDQ's: least squares for action values with λ = 0,
         its dimension chosen by held-out residuals, because logged returns are not the policy's.
 
     Example
@@ -159,7 +162,7 @@ def answered(run: EvaluationTask, with_interval: bool = True) -> Evaluation:
         left_out=run.left_out,
         n_steps=len(run.log),
         returned=run.returned,
-        influenced=run.influence,
+        influenced=run.influence_of(fitted),
     )
 
 
@@ -181,7 +184,7 @@ def _with_interval(run: EvaluationTask, fitted: Fitted) -> Fitted:
         run.report(f"{own}: interval", 0.0)
         found = influences_on(fitted, asked)
     if at is not None:
-        run.influence = found[0] if run.target is None else None
+        run.influences.append((fitted, found[0]))
         run.rows[at] = with_middle(run.rows[at], interval_of(found[0], run.level))
     if returned is not None:
         if len(found) > (at is not None):
@@ -191,6 +194,30 @@ def _with_interval(run: EvaluationTask, fitted: Fitted) -> Fitted:
         row = Row(returned.name, values, before, returned.note, interval)
         run.rows.insert(0 if returned.carries else len(run.rows), row)
     return fitted
+
+
+def _add_doubly_robust(run: EvaluationTask, fitted: Fitted, ratios: FloatArray, known: bool) -> None:
+    """The row "doubly robust": the answer, where the probabilities are logged and enough counts."""
+    if len(fitted.log) < len(run.log) or not (run.log.has_ends or run.log.n_episodes > 1):
+        return
+    run.report("doubly robust", 0.95)
+    began = perf_counter()
+    found = doubly_robust(fitted, ratios)
+    if found is None:
+        return
+    if found.cuts is not None and found.rests_on_model:
+        found = found.with_influence(influences_on(fitted, [found.cuts])[0], run.log, learned_rows(fitted))
+    carries = known and found.carries
+    row = Row(
+        found.name, {"start states": found.found.value}, perf_counter() - began, found.note, found.interval(run.level)
+    )
+    run.rows.insert(0 if carries else len(run.rows), row)
+    run.notes.append(
+        f"Doubly robust {'is' if carries else 'is not'} the answer: that takes logged probabilities and an effective "
+        f"sample size of {ENOUGH}; here it is {found.found.effective:,.0f}."
+    )
+    if carries:
+        run.returned = found
 
 
 def _returns(run: EvaluationTask, fitted: Fitted) -> WholeEpisodes | None:
@@ -221,16 +248,20 @@ def _fitted(run: EvaluationTask, finished: Callable[[EvaluationTask, Fitted], Fi
     if target is None:
         return finished(run, add_state_values(run, None))
     best: Fitted | None = None
+    action_values: Fitted | None = None
     ratios = None if run.asked == {"LSTDQ"} else importance_ratios(run, target)
     known = run.log.probabilities is not None
     if ratios is not None and known:
         best = finished(run, add_state_values(run, ratios))
-    if run.wants("LSTDQ") and target.logged is None:
+    doubly = ratios is not None and run.wants("doubly robust") and "start states" in run.starts
+    if (run.wants("LSTDQ") or doubly) and target.logged is None:
         action_values = finished(run, add_action_values(run, target))
-        best = action_values if best is None else best
+        best = action_values if best is None and run.wants("LSTDQ") else best
     if ratios is not None and not known:
         with_ratios = finished(run, add_state_values(run, ratios))
         best = with_ratios if best is None else best
+    if ratios is not None and action_values is not None and doubly:
+        _add_doubly_robust(run, action_values, ratios, known)
     if best is None:
         raise InvalidInputError(
             "the policy is given by probabilities of the logged actions alone, and the log has none of the policy that "

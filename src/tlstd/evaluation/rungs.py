@@ -32,6 +32,9 @@ ACTION_VALUES = Rung(
     "action values",
     "The features can represent the values of states and actions, and the log has the actions of the policy.",
 )
+DOUBLY_ROBUST = Rung(
+    "doubly robust", "The probabilities of the logged actions are right; the action values need not be."
+)
 SAMPLING = Rung("importance sampling", "The probabilities of the logged actions are right.")
 
 OF_ROWS = {
@@ -40,7 +43,7 @@ OF_ROWS = {
     "LSTDQ": ACTION_VALUES,
     "per-decision IS": SAMPLING,
     "weighted IS": SAMPLING,
-    "doubly robust": SAMPLING,
+    "doubly robust": DOUBLY_ROBUST,
 }
 """Rungs by the name of a row of the table; those of state values have a rung of their own."""
 

@@ -16,7 +16,7 @@ from tlstd.core.arrays import FloatArray, IntArray, as_floats
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.evaluation.choose import Each, one_by_one
 from tlstd.evaluation.evaluation import Row
-from tlstd.evaluation.fitted import LeftOut, Starts
+from tlstd.evaluation.fitted import Fitted, LeftOut, Starts
 from tlstd.evaluation.influence import Influence
 from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.names import doubt_about_cost, policy_name
@@ -132,7 +132,7 @@ class EvaluationTask:
         self._report, self._done = report, 0.0
         self.rows: list[Row] = []
         self.returned: WholeEpisodes | None = None
-        self.influence: Influence | None = None
+        self.influences: list[tuple[Fitted, Influence]] = []
         self.continuous = log.actions is not None and log.actions.ndim == 2
         self.given_features = features
         self.starts = self._start_sets(start)
@@ -182,6 +182,10 @@ class EvaluationTask:
             name: Starts(log.observations[rows], rows, None if table is None else table[rows])
             for name, rows in sets.items()
         }
+
+    def influence_of(self, fitted: Fitted) -> Influence | None:
+        """The influence on the start states of what was fitted, where it was computed."""
+        return next((found for of, found in self.influences if of is fitted), None)
 
     def feature_map(self, joint: bool = False) -> FeatureMap:
         """The map asked for; ``joint``: of states and continuous actions side by side."""

@@ -90,8 +90,8 @@ def whole_episodes(fitted: Fitted, large: bool = False) -> WholeEpisodes | None:
     starts = starts_of(steps, log.start_rows)
     if not starts.size:
         return None
-    begins, ends = _of_starts(steps, starts)
-    rows = _between(begins, ends)
+    begins, ends = of_starts(steps, starts)
+    rows = between(begins, ends)
     behind_last = np.cumsum(ends - begins)
     first = behind_last - (ends - begins)
     discounts = steps.discounts[rows]
@@ -125,7 +125,7 @@ def episodes_of_groups(log: Log, rows: IntArray, groups: Folds) -> IntArray:
     return found
 
 
-def _of_starts(steps: Transitions, starts: IntArray) -> tuple[IntArray, IntArray]:
+def of_starts(steps: Transitions, starts: IntArray) -> tuple[IntArray, IntArray]:
     """Where the episodes of these first steps begin, and where they end."""
     cut = steps.trace_discounts == 0.0
     cut[:1] = True
@@ -133,7 +133,7 @@ def _of_starts(steps: Transitions, starts: IntArray) -> tuple[IntArray, IntArray
     return starts, ends[np.searchsorted(ends, starts, side="right")]
 
 
-def _between(begins: IntArray, ends: IntArray) -> IntArray:
+def between(begins: IntArray, ends: IntArray) -> IntArray:
     """The steps of these episodes, one after the other."""
     lengths = ends - begins
     before = np.cumsum(lengths) - lengths

@@ -25,7 +25,8 @@ def agreement(evidence: Evidence) -> Check:
 
     J. A. Hausman, "Specification tests in econometrics", Econometrica 46, 1978.
     """
-    name, title = "agreement", "Least squares and the mean of returns"
+    name, title = "agreement", "Least squares and returns"
+    what = "the mean of returns" if evidence.on_policy else "the doubly robust value"
     found = _off_returns(evidence)
     if found is None:
         return unchecked(name, title, "There is no mean of returns of the same states to compare with.")
@@ -35,7 +36,7 @@ def agreement(evidence: Evidence) -> Check:
         effect = 0.0
     state = graded(effect > SOME and chance < LIKELY, effect > ALL and chance < CERTAIN)
     sentence = (
-        f"The value by least squares is off the mean of returns by {off.value:.3g} ± {2 * off.error:.2g}, "
+        f"The value by least squares is off {what} by {off.value:.3g} ± {2 * off.error:.2g}, "
         f"{effect:.2g} half-widths of its interval"
     )
     if state != "green":
@@ -45,11 +46,11 @@ def agreement(evidence: Evidence) -> Check:
         title,
         state,
         effect,
-        "distance of the value by least squares from the mean of returns, in half-widths of its interval",
+        f"distance of the value by least squares from {what}, in half-widths of its interval",
         f"more than {SOME:g}, by 3 standard errors of the difference",
         f"more than {ALL:g}, by 4 standard errors of the difference",
-        "The mean of returns rests on no features. Both values come from the same episodes, so that their difference "
-        "is known better than each of them (Hausman, 1978).",
+        "The mean of returns rests on no features, and the doubly robust value hardly. Both values come from the same "
+        "episodes, so that their difference is known better than each of them (Hausman, 1978).",
         f"{sentence}.",
         {"difference": off.value, "standard_error": off.error, "half_width": half},
     )

@@ -29,9 +29,11 @@ MULTIPLE = 0.5
 
 def effective(evidence: Evidence) -> Check:
     """How many equally important episodes would say as much."""
-    influence = evidence.influence
+    influence, returned = evidence.influence, evidence.by_returns
     n, what = pieces(evidence)
     groups, worth = influence.groups.n_groups, influence.effective_groups
+    if returned is not None and not evidence.on_policy:
+        groups, worth = returned.episodes.size, returned.found.effective
     worth = min(worth, n) if groups > n else worth / max(1, groups) * n  # with γ = 0 every step is a group
     state = graded(worth < ENOUGH, worth < FEW)
     here, ones = counted(n, what), "one" if f"{worth:.0f}" == "1" else "ones"
