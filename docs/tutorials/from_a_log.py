@@ -47,15 +47,16 @@ print(table.head(3).select("episode", "obs_0", "obs_1", "action", "reward", "ter
 # ## What the driver is worth
 #
 # One line. (On the command line: `tlstd evaluate drives.parquet --gamma 0.99`.) The value is that of the states in
-# which drives begin, on average; several methods stand side by side, and λ, regularisation and step sizes were chosen
-# by held-out parts of the log.
+# which drives begin, on average. The answer is the mean of the drives' returns. The last drive was cut off by the end
+# of the log, and what lies behind is the model's. The model stands beside it; λ and its dimension were chosen by
+# held-out parts of the log.
 
 # %%
 import tlstd
 
 evaluation = tlstd.evaluate("drives.parquet", gamma=0.99)
 for row in evaluation.rows:
-    print(f"{row.name:12} {row.value:7.2f}   {row.note}")
+    print(f"{row.name:18} {row.value:7.2f}   {row.note}")
 print()
 print(*evaluation.notes, sep="\n")
 

@@ -1,19 +1,12 @@
-"""Importance sampling and doubly robust means, on episodes computed by hand."""
+"""Importance sampling, on episodes computed by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from tlstd import LSTD, Transitions
-from tlstd.evaluation.importance import (
-    effective_episodes,
-    fold_values,
-    per_decision,
-    selected,
-    start_returns,
-    starts_of,
-)
+from tlstd import Transitions
+from tlstd.evaluation.importance import effective_episodes, per_decision, starts_of
 from tlstd.evaluation.policies import fitted_probabilities
 
 
@@ -52,33 +45,6 @@ def test_cut_off_episodes_have_the_tail_of_a_model() -> None:
     plain, weighted = per_decision(steps, np.array([0, 2]), np.array([0.0, 0.0, 8.0]))
     assert plain == pytest.approx(((1.0 + 0.5 * 2.0) + (4.0 + 0.5 * 8.0)) / 2)
     assert weighted == pytest.approx(plain)
-
-
-def test_doubly_robust_is_exact_where_ratios_are_one() -> None:
-    steps = two_episodes([1.0, 1.0, 1.0])
-    mean, each, how = start_returns(
-        steps, np.array([0, 2]), lambda folds: fold_values(steps, folds, lambda: LSTD(3, lambda_=0.0))
-    )
-    assert (mean, each.tolist()) == (3.0, [2.0, 4.0])
-    assert "seen to the end" in how
-
-
-def test_doubly_robust_by_hand() -> None:
-    """G = ρ (r + γ G′) + (1 - ρ) v, with v from the other episode."""
-    steps = two_episodes([2.0, 0.5, 1.5])
-    _, each, how = start_returns(
-        steps, np.array([0, 2]), lambda folds: fold_values(steps, folds, lambda: LSTD(3, lambda_=0.0, rcond=0.0))
-    )
-    of_second = 4.0  # the model of the second episode: state 0 is worth 4, state 1 nothing known
-    assert each[0] == pytest.approx(2.0 * (1.0 + 0.5 * (0.5 * 2.0)) - of_second)
-    of_first = 1.0 + 0.5 * 2.0
-    assert each[1] == pytest.approx(1.5 * 4.0 - 0.5 * of_first)
-    assert "completed by values" in how
-
-
-def test_selected_cuts_traces() -> None:
-    part = selected(two_episodes([1.0, 1.0, 1.0]), np.array([1, 2]))
-    assert part.trace_discounts.tolist() == [0.0, 0.0]
 
 
 def test_behaviour_is_found_by_regression() -> None:

@@ -31,7 +31,7 @@ def target(states: IntArray) -> FloatArray:
 
 
 QUESTIONS: dict[str, dict[str, Any]] = {
-    "logged policy": {"estimators": ["KrylovLSTD", "TD", "Monte Carlo"]},
+    "logged policy": {"estimators": ["KrylovLSTD", "TD", "mean of returns"]},
     "ratios": {"policy": target, "estimators": ["KrylovLSTD", "per-decision IS", "weighted IS", "doubly robust"]},
     "action values": {"policy": target, "estimators": ["LSTDQ"]},
     "columns": {"features": "columns", "estimators": ["KrylovLSTD"]},

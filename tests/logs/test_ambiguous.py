@@ -97,7 +97,7 @@ class TestTimes:
         for i, unit in enumerate(("ms", "us", "ns")):
             for k in range(4):
                 timed(unit, 8 * i + 2 * k).write_parquet(tmp_path / f"{i}-{k}.parquet")
-        found = evaluate_files(tmp_path, gamma=0.5, estimators=("KrylovLSTD", "Monte Carlo"))
+        found = evaluate_files(tmp_path, gamma=0.5, estimators=("KrylovLSTD", "mean of returns"))
         mean = np.mean([1.5 + 0.5 * 0.25 + 0.25 * 1.0, 2.0 + 0.5 * 3.0 + 0.25 * 0.5])
         assert found.rows[-1].value == pytest.approx(mean, rel=1e-12)
 

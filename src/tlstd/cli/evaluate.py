@@ -81,6 +81,9 @@ Features = Annotated[str, typer.Option(metavar="NAME", help="auto, or columns: a
 Estimate = Annotated[
     bool, typer.Option("--estimate", help="Estimate probabilities of the actions where the log has none.")
 ]
+Compare = Annotated[
+    bool, typer.Option("--compare", help="Show LSTD, t-LSTD and TD beside the answer too, which take longer than it.")
+]
 All = Annotated[bool, typer.Option("--all", help="Leave no estimator out that takes long.")]
 Level = Annotated[float, typer.Option(metavar="SHARE", help="Of logs whose interval covers the true value.")]
 Workers = Annotated[
@@ -129,6 +132,7 @@ def command(
     start: Start = None,
     features: Features = "auto",
     estimate: Estimate = False,
+    compare: Compare = False,
     all_: All = False,
     level: Level = 0.95,
     workers: Workers = 0,
@@ -168,7 +172,7 @@ def command(
         if plan:
             typer.echo(_shown(_plan(source, _n_workers(workers, cluster), question), json_))
             return
-        question |= {"policy": asked.policy, "start": start, "level": level, "cost": cost}
+        question |= {"policy": asked.policy, "start": start, "level": level, "cost": cost, "compare": compare}
         with progress() as report, kept_rounds(checkpoint):
             if workers or cluster is not None:
                 _refuse_with_workers(against, {"--estimate": estimate, "--all": all_})

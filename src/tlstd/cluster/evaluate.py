@@ -62,6 +62,7 @@ def evaluate_files(
     spill: Any = None,
     level: float = 0.95,
     cost: bool = False,
+    compare: bool = False,
     report: Report | None = None,
 ) -> Evaluation:
     """The value of a policy from a log in files, each of which is read, encoded and kept by one worker.
@@ -92,7 +93,7 @@ def evaluate_files(
         Of the workers' machines, on a local disk: what they have read is kept there and not in memory.
     level : float in (0, 1)
         Of the interval.
-    cost : as in :func:`tlstd.evaluate`
+    cost, compare : as in :func:`tlstd.evaluate`
     report : function of a text and a share, optional
     """
     say: Report = (lambda text, share: None) if report is None else report
@@ -112,6 +113,7 @@ def evaluate_files(
         on_error=on_error,
         level=level,
         cost=cost,
+        compare=compare,
     )
     rounds = Checkpoint(checkpoint, asked.described())
     files = [LogFile(name, asked.columns, asked.preset, dict(asked.options), secrets, folder) for name in names]
@@ -167,7 +169,7 @@ def _on_sample(pool: ShardPool, overview: Overview, asked: Question, say: Report
         say(text, 0.3 + 0.1 * done)
 
     what = asked.gamma, asked.features, asked.policy, asked.start
-    run = EvaluationTask(log, *what, rows, "logged", False, asked.level, told, pool.map, asked.cost)
+    run = EvaluationTask(log, *what, rows, "logged", False, asked.level, told, pool.map, asked.cost, asked.compare)
     answer = answered(run, with_interval=share == 1.0)
     if share < 1.0:
         said = (

@@ -39,6 +39,7 @@ class Question:
     on_error: OnError
     level: float
     cost: bool
+    compare: bool
 
     def described(self) -> dict[str, Any]:
         """As JSON has it. Functions are described by their names and the contents of the files that define them."""

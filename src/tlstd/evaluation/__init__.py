@@ -11,6 +11,7 @@ Example
 from tlstd.evaluation.bootstrap import bootstrap_interval
 from tlstd.evaluation.choose import Choice, choose
 from tlstd.evaluation.comparison import Comparison, difference
+from tlstd.evaluation.episode_values import EpisodeValue
 from tlstd.evaluation.evaluate import evaluate
 from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted, LeftOut, Starts
@@ -22,6 +23,7 @@ from tlstd.evaluation.true_values import Estimate, rollout_values, true_values
 from tlstd.evaluation.trust import Check, Trust
 from tlstd.evaluation.value_function import Encoded, ValueFunction
 from tlstd.evaluation.views import EpisodeTrace, Map, Views
+from tlstd.evaluation.whole_episodes import WholeEpisodes
 
 __all__ = [
     "Asked",
@@ -30,6 +32,7 @@ __all__ = [
     "Comparison",
     "Encoded",
     "EpisodeTrace",
+    "EpisodeValue",
     "Estimate",
     "Evaluation",
     "Fitted",
@@ -45,6 +48,7 @@ __all__ = [
     "Trust",
     "ValueFunction",
     "Views",
+    "WholeEpisodes",
     "bootstrap_interval",
     "choose",
     "difference",

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd.evaluation.intervals import Interval, difference_interval
+from tlstd.errors import InvalidInputError
+from tlstd.evaluation.influence import standard_error
+from tlstd.evaluation.intervals import NOT_COVERED, Interval, difference_interval, interval_about
 
 if TYPE_CHECKING:
     from tlstd.evaluation.evaluation import Evaluation
@@ -90,7 +92,26 @@ def difference(a: Evaluation, b: Evaluation, *, states: ArrayLike | None = None,
         Whose mean value is compared; of the start states, if left out.
     level : float in (0, 1)
     """
+    if states is None and (a.by_returns is not None or b.by_returns is not None):
+        return _by_episodes(a, b, level)
     return difference_interval(a.influence(states), b.influence(states), level)
+
+
+def _by_episodes(a: Evaluation, b: Evaluation, level: float) -> Interval:
+    """The difference of two values, one of which at least rests on returns, by what each episode adds to it."""
+    logs = [None if one.fitted is None else one.fitted.log.ids for one in (a, b)]
+    if a.gamma != b.gamma or logs[0] != logs[1]:
+        raise InvalidInputError(
+            "the values are not of the same episodes with the same gamma: a difference is taken of two policies on one "
+            "log (of more than a million steps LSTDQ learns from a part, unless all=True, --all)"
+        )
+    first, second = a.by_episode(), b.by_episode()
+    moved = first.contributions - second.contributions
+    freedom = min(first.degrees, second.degrees)
+    made = moved.size, False, f"the same ones for both; {NOT_COVERED}"
+    return interval_about(
+        first.value - second.value, standard_error(moved - moved.mean()), freedom, level, "episodes", *made
+    )
 
 
 def bounds(interval: Interval | None) -> str:

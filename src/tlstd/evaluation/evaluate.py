@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from importlib import import_module
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from tlstd.core import parameters
+from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.evaluation.doubly_robust import ENOUGH, doubly_robust
 from tlstd.evaluation.evaluation import Evaluation, Row
 from tlstd.evaluation.fitted import Fitted
-from tlstd.evaluation.intervals import Interval
-from tlstd.evaluation.log_intervals import interval_for
+from tlstd.evaluation.intervals import Interval, interval_of
+from tlstd.evaluation.log_intervals import asked_states, influences_on, learned_rows
 from tlstd.evaluation.ratios import importance_ratios
 from tlstd.evaluation.table_actions import add_action_values
 from tlstd.evaluation.table_states import add_state_values
 from tlstd.evaluation.task import EvaluationTask, Features, Probabilities, Start
+from tlstd.evaluation.whole_episodes import WholeEpisodes, whole_episodes
 from tlstd.logs.log import Log
 
 
@@ -35,6 +39,7 @@ def evaluate(
     level: float = 0.95,
     cost: bool = False,
     cluster: Any = None,
+    compare: bool = False,
     report: Callable[[str, float], None] | None = None,
 ) -> Evaluation:
     """The value of a policy from a log of steps, by several estimators side by side.
@@ -59,7 +64,7 @@ def evaluate(
         Whose mean value is asked for: the first states of the episodes, all states, or states (M, D). Left out, the
         first ones; in a log without ends all states, and the first.
     estimators : names, optional
-        Rows of the table (``ESTIMATORS``); all that apply, if left out. The answer is the first row.
+        Rows of the table (``ESTIMATORS``); those that apply and are fast, if left out. The answer is the first row.
     probabilities : "logged" or "estimate"
         "estimate": where the log has no probabilities of its actions, they are estimated by softmax regression on the
         features, so that there are ratios. It is a model of its own, and can be wrong.
@@ -73,16 +78,21 @@ def evaluate(
     cluster : distributed.Client, optional
         Whose workers read, keep and multiply the files of the log, one at a time; ``log`` is then the names of files,
         and a policy a function (``docs/clusters.md``).
+    compare : bool
+        Show LSTD, t-LSTD and TD beside the answer too, which take longer than it; so does ``all``.
     report : function of a text and a share, optional
         Called as things go on.
 
     Returns
     -------
     Evaluation
-        On-policy the answer is Krylov LSTD's, with λ and dimension chosen by held-out returns
-        (:func:`tlstd.evaluation.choose`). For another policy it is Krylov LSTD's with importance ratios, if the log has
-        probabilities of its actions; else LSTDQ's: least squares for action values with λ = 0, its dimension chosen by
-        held-out residuals, because logged returns are not the policy's.
+        Its ``rung`` says what the answer stands on, and ``assumption`` what that assumes. On-policy, of the first
+        states of episodes, it is the mean of their returns; where episodes were cut off, with the values of the states
+        behind the cuts. Of other states, and of one stream, it is Krylov LSTD's, with λ and dimension chosen by
+        held-out returns (:func:`tlstd.evaluation.choose`). For another policy it is the doubly robust one, if
+        the log has probabilities of its actions and the weights have an effective sample size of 40, else Krylov LSTD's
+        with importance ratios; without probabilities LSTDQ's: least squares for action values with λ = 0,
+        its dimension chosen by held-out residuals, because logged returns are not the policy's.
 
     Example
     -------
@@ -107,7 +117,7 @@ def evaluate(
     """
     if cluster is not None:
         options = {"features": features, "policy": policy, "start": start, "estimators": estimators, "report": report}
-        options |= {"level": level, "cost": cost}
+        options |= {"level": level, "cost": cost, "compare": compare}
         if probabilities != "logged" or parameters.flag("all", all):
             given = f"probabilities={probabilities!r}" if probabilities != "logged" else f"all={all!r}"
             raise InvalidParameterError(
@@ -119,7 +129,18 @@ def evaluate(
         return found
     table = log if isinstance(log, Log) else Log.from_frame(log)
     run = EvaluationTask(
-        table, gamma, features, policy, start, estimators, probabilities, all, level, report, cost=cost
+        table,
+        gamma,
+        features,
+        policy,
+        start,
+        estimators,
+        probabilities,
+        all,
+        level,
+        report,
+        cost=cost,
+        compare=compare,
     )
     return answered(run)
 
@@ -140,22 +161,73 @@ def answered(run: EvaluationTask, with_interval: bool = True) -> Evaluation:
         cost=run.cost,
         left_out=run.left_out,
         n_steps=len(run.log),
+        returned=run.returned,
+        influenced=run.influence_of(fitted),
     )
 
 
 def _with_interval(run: EvaluationTask, fitted: Fitted) -> Fitted:
     """Give the row that a model is from its interval, and the middle of it as its value; return what was fitted.
 
-    Regularisation makes the values of single states better and moves their mean towards 0 (``docs/trust.md``).
+    Regularisation makes the values of single states better and moves their mean towards 0 (``docs/trust.md``). Of the
+    policy that acted the row of returns comes first, where the log carries it.
     """
     own = "KrylovLSTD" if fitted.values.kind == "states" else "LSTDQ"
     at = next((i for i, row in enumerate(run.rows) if row.name.startswith(own)), None)
-    if at is None:
-        return fitted
-    run.report(f"{own}: interval", 0.0)
-    row, interval = run.rows[at], interval_for(fitted, level=run.level)
-    run.rows[at] = with_middle(row, interval)
+    began, returned = perf_counter(), _returns(run, fitted)
+    asked = [] if at is None else [asked_states(fitted)]
+    if returned is not None and returned.cuts is not None and returned.rests_on_model:
+        asked.append(returned.cuts)
+    before = perf_counter() - began
+    found = []
+    if asked:
+        run.report(f"{own}: interval", 0.0)
+        found = influences_on(fitted, asked)
+    if at is not None:
+        run.influences.append((fitted, found[0]))
+        run.rows[at] = with_middle(run.rows[at], interval_of(found[0], run.level))
+    if returned is not None:
+        if len(found) > (at is not None):
+            returned = returned.with_influence(found[-1], run.log, learned_rows(fitted))
+        run.returned = returned
+        values, interval = {"start states": returned.found.value}, returned.interval(run.level)
+        row = Row(returned.name, values, before, returned.note, interval)
+        run.rows.insert(0 if returned.carries else len(run.rows), row)
     return fitted
+
+
+def _add_doubly_robust(run: EvaluationTask, fitted: Fitted, ratios: FloatArray, known: bool) -> None:
+    """The row "doubly robust": the answer, where the probabilities are logged and enough counts."""
+    if len(fitted.log) < len(run.log) or not (run.log.has_ends or run.log.n_episodes > 1):
+        return
+    run.report("doubly robust", 0.95)
+    began = perf_counter()
+    found = doubly_robust(fitted, ratios)
+    if found is None:
+        return
+    if found.cuts is not None and found.rests_on_model:
+        found = found.with_influence(influences_on(fitted, [found.cuts])[0], run.log, learned_rows(fitted))
+    carries = known and found.carries
+    row = Row(
+        found.name, {"start states": found.found.value}, perf_counter() - began, found.note, found.interval(run.level)
+    )
+    run.rows.insert(0 if carries else len(run.rows), row)
+    run.notes.append(
+        f"Doubly robust {'is' if carries else 'is not'} the answer: that takes logged probabilities and an effective "
+        f"sample size of {ENOUGH}; here it is {found.found.effective:,.0f}."
+    )
+    if carries:
+        run.returned = found
+
+
+def _returns(run: EvaluationTask, fitted: Fitted) -> WholeEpisodes | None:
+    """The returns of the start states under the policy that acted, where these are asked for."""
+    log = run.log
+    wanted = run.wants("mean of returns") or run.wants("returns with tails")
+    if run.target is not None or not wanted or "start states" not in run.starts:
+        return None
+    run.report("returns", 0.95)
+    return whole_episodes(fitted, run.large) if log.has_ends or log.n_episodes > 1 else None
 
 
 def _without_interval(_run: EvaluationTask, fitted: Fitted) -> Fitted:
@@ -176,16 +248,20 @@ def _fitted(run: EvaluationTask, finished: Callable[[EvaluationTask, Fitted], Fi
     if target is None:
         return finished(run, add_state_values(run, None))
     best: Fitted | None = None
+    action_values: Fitted | None = None
     ratios = None if run.asked == {"LSTDQ"} else importance_ratios(run, target)
     known = run.log.probabilities is not None
     if ratios is not None and known:
         best = finished(run, add_state_values(run, ratios))
-    if run.wants("LSTDQ") and target.logged is None:
+    doubly = ratios is not None and run.wants("doubly robust") and "start states" in run.starts
+    if (run.wants("LSTDQ") or doubly) and target.logged is None:
         action_values = finished(run, add_action_values(run, target))
-        best = action_values if best is None else best
+        best = action_values if best is None and run.wants("LSTDQ") else best
     if ratios is not None and not known:
         with_ratios = finished(run, add_state_values(run, ratios))
         best = with_ratios if best is None else best
+    if ratios is not None and action_values is not None and doubly:
+        _add_doubly_robust(run, action_values, ratios, known)
     if best is None:
         raise InvalidInputError(
             "the policy is given by probabilities of the logged actions alone, and the log has none of the policy that "

@@ -14,17 +14,20 @@ from tlstd.core import file_format, parameters
 from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.comparison import Comparison, bounds, difference, finite
+from tlstd.evaluation.episode_values import EpisodeValue
 from tlstd.evaluation.fitted import Fitted, LeftOut
 from tlstd.evaluation.influence import Influence
 from tlstd.evaluation.intervals import Interval
-from tlstd.evaluation.log_intervals import IntervalKind, influence_on, interval_for
+from tlstd.evaluation.log_intervals import IntervalKind, influence_on, interval_for, learned_rows
 from tlstd.evaluation.names import doubt_about_cost
+from tlstd.evaluation.rungs import rung_of
 from tlstd.evaluation.trust import Answer, Trust, assess
 from tlstd.evaluation.trust.verdict import worst
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.evaluation.views import Views, views
+from tlstd.evaluation.whole_episodes import WholeEpisodes, episodes_of_groups
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of what :meth:`Evaluation.to_json` returns: raised when a key changes its meaning or goes."""
 
 
@@ -38,7 +41,7 @@ class Row:
     seconds: float
     note: str
     interval: Interval | None = None
-    """Of the value of the first set, where there is one: of the answer and of mean returns."""
+    """Of the value of the first set, where there is one: of returns, and of the model."""
     plain: float | None = None
     """What the value of the first set was debiased from, the mean of the model's values; None if it was not."""
 
@@ -73,6 +76,30 @@ class Evaluation:
     """What of the log was not used."""
     n_steps: int = 0
     """Of the log, of which the model may have learned a part; 0: all of it."""
+    returned: WholeEpisodes | None = field(default=None, repr=False)
+    """The value from returns, with what each episode moves it by; None where there is none."""
+    influenced: Influence | None = field(default=None, repr=False)
+    """The model's influence on the start states, where it was computed with the answer."""
+
+    @property
+    def rung(self) -> str:
+        """What the value stands on: "mean of returns", "returns with tails", "least squares", ..."""
+        return rung_of(self.rows[0].name).name
+
+    @property
+    def assumption(self) -> str:
+        """What that assumes, in one sentence."""
+        return rung_of(self.rows[0].name).assumption
+
+    @property
+    def by_returns(self) -> WholeEpisodes | None:
+        """The value from returns, if that is the answer."""
+        return self.returned if self.returned is not None and self.returned.name == self.rows[0].name else None
+
+    @property
+    def of_model(self) -> Row:
+        """The row of the model: the answer, or what stands beside it."""
+        return next((row for row in self.rows if row.plain is not None), self.rows[0])
 
     @property
     def value(self) -> float:
@@ -84,13 +111,16 @@ class Evaluation:
         """How far to trust the value (``docs/trust.md``); computed when first asked for, None without ``fitted``."""
         if self.fitted is None:
             return None
-        row = self.rows[0]
-        own = None if row.interval is None else _bounded(row.interval)
-        return assess(self.fitted, Answer(own, row.plain, self.returns_interval_or_none, self.left_out, self.n_steps))
+        row = self.of_model
+        own = None if row.interval is None or row.plain is None else _bounded(row.interval)
+        answer = Answer(
+            own, row.plain, self.value, self.rung, self.returned, self.influenced, self.left_out, self.n_steps
+        )
+        return assess(self.fitted, answer)
 
     @property
     def light(self) -> str:
-        """The worst state of any check; of a comparison, of both policies' checks."""
+        """The worst state of the checks of what the value stands on; of a comparison, of both policies' checks."""
         own = "unchecked" if self.trust is None else self.trust.light
         return own if self.comparison is None else worst([own, self.comparison.light])
 
@@ -104,12 +134,6 @@ class Evaluation:
         """The interval of the value; None where the log is too small for one, or not known."""
         found = self.rows[0].interval
         return self._interval("auto") if found is None else _bounded(found)
-
-    @cached_property
-    def returns_interval_or_none(self) -> Interval | None:
-        """That of the mean return of the start states, on-policy, if returns are seen to their end."""
-        found = next((row.interval for row in self.rows if row.name == "Monte Carlo"), None)
-        return None if found is None else _bounded(found)
 
     def _interval(self, kind: IntervalKind) -> Interval | None:
         try:
@@ -185,8 +209,20 @@ class Evaluation:
         return interval_for(fitted, states, level, kind)
 
     def influence(self, states: ArrayLike | None = None) -> Influence:
-        """What each step and each episode, by its name in the log, has moved the mean value of states by."""
+        """What each step and each episode, by its name in the log, has moved the model's mean value of states by."""
+        if states is None and self.influenced is not None:
+            return self.influenced
         return influence_on(self._known(), states)
+
+    def by_episode(self) -> EpisodeValue:
+        """The value, with what each episode of the log has moved it by."""
+        log = self._known().log
+        if self.by_returns is not None:
+            return self.by_returns.found._replace(contributions=self.by_returns.by_episode())
+        found, rows = self.influence(), learned_rows(self._known())
+        episode = episodes_of_groups(log, rows, found.groups)
+        moved = np.bincount(episode, found.contributions, log.n_episodes).astype(np.float64)
+        return EpisodeValue(found.value, moved, found.effective_groups)
 
     def _known(self) -> Fitted:
         if self.fitted is None:
@@ -226,6 +262,8 @@ class Evaluation:
             "schema": SCHEMA,
             "value": finite(self.value),
             "interval": None if self.interval_or_none is None else self.interval_or_none.to_dict(),
+            "rung": self.rung,
+            "assumption": self.assumption,
             "gamma": self.gamma,
             "source": self.source,
             "features": repr(self.model.features),
@@ -247,7 +285,8 @@ class Evaluation:
 
     def __str__(self) -> str:
         compared = [] if self.comparison is None else [str(self.comparison), ""]
-        return "\n".join([self.table, "", *compared, *self._told(), *self.notes, *self._about_interval()])
+        stands = f"Rung: {self.rung}. Assumption: {self.assumption}"
+        return "\n".join([self.table, "", stands, "", *compared, *self._told(), *self.notes, *self._about_interval()])
 
     def _told(self) -> list[str]:
         """The light and its reasons; of a comparison, those of both policies."""

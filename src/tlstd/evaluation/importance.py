@@ -1,17 +1,14 @@
-"""Means over episodes that were weighted by importance ratios, and doubly robust ones."""
+"""Means over episodes that were weighted by importance ratios."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.data import held_out
-from tlstd.data.held_out import Folds, Reference
+from tlstd.data.held_out import Folds
 from tlstd.data.kernels import held_out as kernels
 from tlstd.data.transitions import Transitions
-from tlstd.estimators.base import LinearEstimator
 
 FOLDS = 5
 
@@ -68,38 +65,7 @@ def effective_episodes(steps: Transitions, starts: IntArray) -> float:
     return float(relative.sum() ** 2 / (relative @ relative))
 
 
-def start_returns(
-    steps: Transitions, starts: IntArray, reference_of: Callable[[Folds], Reference]
-) -> tuple[float, FloatArray, str]:
-    """Mean of the returns of start states, each of them, and how they were made.
-
-    On-policy the discounted returns: those that are seen but for 2%, if these are enough, else all, completed by values
-    ``reference_of(folds)``, of models that have learned from other episodes. Off-policy, with such values v,
-    G_t = ρ_t (r_{t+1} + γ_{t+1} G_{t+1}) + (1 - ρ_t) v(x_t): doubly robust, in the form of N. Jiang, L. Li, "Doubly
-    robust off-policy value evaluation", ICML 2016, with the values of states for those of actions.
-    """
-    folds = _episode_folds(steps)
-    reference = None
-    off_policy = bool((steps.rhos != 1.0).any())
-    if off_policy or held_out.needs_reference(steps.discounts, steps.rhos, folds):
-        reference = reference_of(folds)
-    cut, used = folds.cut, starts
-    del folds
-    if reference is None:
-        tails, ratios = np.empty(len(steps)), np.empty(len(steps))
-        kernels.follow_tails(steps.discounts, steps.rhos, cut, tails, ratios)
-        used = starts[tails[starts] <= held_out.LARGEST_TAIL]
-        del tails, ratios  # each is as long as the log
-    rewards = steps.rewards.reshape(-1, 1)
-    v0, v0_next = (np.zeros((0, 1)),) * 2 if reference is None else reference
-    values = np.zeros(rewards.shape)
-    kernels.follow_returns(rewards, steps.discounts, steps.rhos, cut, v0, v0_next, values)
-    found = values[used, 0]
-    how = "completed by values" if reference is not None else "seen to the end"
-    return (float(found.mean()) if used.size else float("nan")), found, f"{used.size:,} returns, {how}"
-
-
-def _episode_folds(steps: Transitions) -> Folds:
+def episode_folds(steps: Transitions) -> Folds:
     """Whole episodes, dealt in turn; blocks, if there is but one. Returns go on over blocks."""
     cut = steps.trace_discounts == 0.0
     cut[:1] = True
@@ -108,33 +74,3 @@ def _episode_folds(steps: Transitions) -> Folds:
     if n_groups == 1:
         return held_out.make_folds(steps.discounts, steps.trace_discounts, FOLDS)._replace(cut=cut)
     return Folds(group % FOLDS, group, cut, min(FOLDS, n_groups), n_groups, 0)
-
-
-def fold_values(steps: Transitions, folds: Folds, make: Callable[[], LinearEstimator]) -> Reference:
-    """Values of every step's state and next state by a model that has learned from the other folds."""
-    values, next_values = np.zeros((len(steps), 1)), np.zeros((len(steps), 1))
-    for fold in np.unique(folds.fold).tolist():
-        mine = np.flatnonzero(folds.fold == fold)
-        others = np.flatnonzero(folds.fold != fold)
-        model = make()
-        model.update_many(selected(steps, others if others.size else mine))
-        part = selected(steps, mine)
-        values[mine, 0], next_values[mine, 0] = model.predict(part.X), model.predict(part.X_next)
-    return Reference(values, next_values)
-
-
-def selected(steps: Transitions, chosen: IntArray) -> Transitions:
-    """Some of the transitions; traces start empty after those that were left out."""
-    traces = steps.trace_discounts[chosen].copy()
-    if chosen.size:
-        traces[0] = 0.0
-        traces[1:][np.diff(chosen) != 1] = 0.0
-    return Transitions.from_rows(
-        steps.store,
-        steps.rows[chosen],
-        steps.rewards[chosen],
-        steps.next_rows[chosen],
-        discounts=steps.discounts[chosen],
-        trace_discounts=traces,
-        rhos=steps.rhos[chosen],
-    )

@@ -16,6 +16,8 @@ from tlstd.evaluation.influence import Influence, degrees, standard_error
 NOISE = "chance: which episodes{} the log happens to hold"
 ROUNDING = 1e-9
 """Of the value: no half-width is smaller. Where nothing is noisy, rounding and the ridge are what is left."""
+NOT_A_CHANGE = "not a log of other dynamics"
+"""What no interval covers."""
 NOT_COVERED = "not features that cannot represent the values, nor a log of other dynamics"
 
 
@@ -93,13 +95,21 @@ def interval_of(influence: Influence, level: float = 0.95) -> Interval:
 
 
 def interval_about(
-    value: float, error: float, freedom: float, level: float, kind: str, n_groups: int, with_starts: bool
+    value: float,
+    error: float,
+    freedom: float,
+    level: float,
+    kind: str,
+    n_groups: int,
+    with_starts: bool,
+    limits: str = NOT_COVERED,
 ) -> Interval:
     """The interval about a value whose standard error, with its degrees of freedom, is known.
 
-    ``with_starts``: start states are those of the log, so that their choice is part of the noise.
+    ``with_starts``: start states are those of the log, so that their choice is part of the noise. ``limits`` says what
+    the interval does not cover.
     """
-    covers = f"{NOISE.format(' and start states' if with_starts else '')}; {NOT_COVERED}"
+    covers = f"{NOISE.format(' and start states' if with_starts else '')}; {limits}"
     return _made(value, error, freedom, level, kind, n_groups, covers)
 
 
@@ -127,7 +137,7 @@ def _same_groups(a: Influence, b: Influence) -> bool:
 
 def mean_interval(values: FloatArray, level: float = 0.95) -> Interval:
     """The interval of a mean of independent numbers (n,), by Student's t: of returns, one an episode."""
-    covers = f"{NOISE.format(' and start states')}; not a log of other dynamics"
+    covers = f"{NOISE.format(' and start states')}; {NOT_A_CHANGE}"
     centred = values - values.mean() if values.size else values
     mean = float(values.mean()) if values.size else float("nan")
     error = standard_error(centred / max(1, values.size))

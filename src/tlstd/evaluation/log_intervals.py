@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.core.arrays import IntArray
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.bootstrap import bootstrap_interval
 from tlstd.evaluation.fitted import Fitted, Starts
-from tlstd.evaluation.importance import fold_values, start_returns, starts_of
 from tlstd.evaluation.influence import Asked, Influence, InfluenceKind, influence_by, influences
-from tlstd.evaluation.intervals import Interval, interval_of, mean_interval
+from tlstd.evaluation.intervals import Interval, interval_of
+from tlstd.evaluation.whole_episodes import WholeEpisodes, whole_episodes
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd.logs.log import Log
 
@@ -26,15 +27,35 @@ IntervalKind: TypeAlias = Literal["auto", "sandwich", "plug-in", "debiased", "bo
 
 def influence_on(fitted: Fitted, states: ArrayLike | None = None, kind: InfluenceKind = "sandwich") -> Influence:
     """What each step and episode of the log has moved the mean value of states by; of the start states, if left out."""
+    return influences_on(fitted, [asked_states(fitted, states)], kind)[0]
+
+
+def influences_on(fitted: Fitted, asked: Sequence[Asked], kind: InfluenceKind = "sandwich") -> list[Influence]:
+    """The same for several sets of states, in the same passes."""
     rows, model = learned_rows(fitted), _model(fitted)
-    asked = _asked(fitted, states, rows)
     if len(fitted.log) > SAMPLED:
         sample = sampled(fitted)
-        (on_sample,) = influences(sample, [Asked(asked.X, None, asked.offsets)])
-        found = influence_by(model, asked, on_sample, sample.seen_ids)
+        on_sample = influences(sample, [Asked(each.X, None, each.offsets) for each in asked])
+        found = [influence_by(model, *pair, sample.seen_ids) for pair in zip(asked, on_sample, strict=True)]
     else:
-        (found,) = influences(model, [asked], kind=kind)
-    return found.named(_group_names(fitted.log, rows, np.flatnonzero(found.groups.cut)))
+        found = influences(model, asked, kind=kind)
+    names = _group_names(fitted.log, rows, np.flatnonzero(found[0].groups.cut))
+    return [each.named(names) for each in found]
+
+
+def returns_of(fitted: Fitted) -> WholeEpisodes:
+    """The mean return of the start states, on-policy; with what lies behind cuts, and the influence of its values."""
+    if fitted.target is not None or "start states" not in fitted.starts:
+        raise InvalidInputError(
+            'intervals of kind "returns" are of the start states under the policy that acted: leave out states and '
+            'policy, or use kind="sandwich"'
+        )
+    found = whole_episodes(fitted, len(fitted.log) > SAMPLED)
+    if found is None:
+        raise InvalidInputError("no start state has a step whose next observation is known: there are no returns")
+    if found.cuts is None or not found.rests_on_model:
+        return found
+    return found.with_influence(influences_on(fitted, [found.cuts])[0], fitted.log, learned_rows(fitted))
 
 
 def _group_names(log: Log, rows: IntArray, first: IntArray) -> list[Any]:
@@ -57,9 +78,11 @@ def interval_for(
 ) -> Interval:
     """The interval of the mean value of states, of one of the kinds."""
     if kind == "returns":
-        return mean_interval(_returns(fitted, states), level)
+        if states is not None:
+            raise InvalidInputError('intervals of kind "returns" are of the start states: leave out states')
+        return returns_of(fitted).interval(level)
     if kind == "bootstrap":
-        return bootstrap_interval(_model(fitted), _asked(fitted, states, learned_rows(fitted)), level=level)
+        return bootstrap_interval(_model(fitted), asked_states(fitted, states), level=level)
     found = influence_on(fitted, states, "debiased" if kind == "debiased" else "sandwich")
     return interval_of(found.plug_in() if kind == "plug-in" else found, level)
 
@@ -90,8 +113,9 @@ def _model(fitted: Fitted) -> KrylovLSTD:
     return model
 
 
-def _asked(fitted: Fitted, states: ArrayLike | None, rows: IntArray) -> Asked:
-    starts = _starts(fitted, states)
+def asked_states(fitted: Fitted, states: ArrayLike | None = None) -> Asked:
+    """Features of states, of the start states if left out, and the steps that they came with."""
+    starts, rows = _starts(fitted, states), learned_rows(fitted)
     drawn = None
     if starts.rows is not None:  # where the first step was left out, with the one after it
         drawn = np.minimum(np.searchsorted(rows, starts.rows), rows.size - 1)
@@ -119,19 +143,3 @@ def _starts(fitted: Fitted, states: ArrayLike | None) -> Starts:
     if observations.shape[1:] != shape or not len(observations):
         raise InvalidInputError(f"states have shape {observations.shape}: pass (M, {', '.join(map(str, shape))})")
     return Starts(observations, None)
-
-
-def _returns(fitted: Fitted, states: ArrayLike | None) -> FloatArray:
-    log = fitted.log
-    if states is not None or fitted.target is not None or "start states" not in fitted.starts:
-        raise InvalidInputError(
-            'intervals of kind "returns" are of the start states under the policy that acted: leave out states and '
-            'policy, or use kind="sandwich"'
-        )
-    steps = log.transitions(fitted.values.features, fitted.values.gamma)
-    lambda_, dimension = fitted.lambda_, fitted.dimension
-
-    def make() -> KrylovLSTD:
-        return KrylovLSTD(fitted.values.features.n_features, lambda_=lambda_, dimension=dimension)
-
-    return start_returns(steps, starts_of(steps, log.start_rows), lambda folds: fold_values(steps, folds, make))[1]

@@ -23,7 +23,7 @@ MOST_STEPS = 1_000_000
 
 
 def add_action_values(run: EvaluationTask, target: Target) -> Fitted:
-    """Fit action values of the target, and add their row."""
+    """Fit action values of the target, and add their row where it is asked for."""
     log, began = run.log, perf_counter()
     assert log.actions is not None
     run.report("action values", 0.1)
@@ -50,6 +50,8 @@ def add_action_values(run: EvaluationTask, target: Target) -> Fitted:
     values.update(used.log, policy=policy, report=lambda share: run.report("LSTDQ: learning", 0.3 + 0.05 * share))
     run.report("LSTDQ: solving", 0.35)
     fitted = Fitted(values, used.log, policy, None, 0.0, choice.dimension, used.starts(run.starts))
+    if not run.wants("LSTDQ"):
+        return fitted
     means = {name: float(np.mean(values.values_of(fitted.encode(starts)))) for name, starts in run.starts.items()}
     run.add("LSTDQ", began, means, f"dimension {choice.dimension}" + " (not chosen)" * (not choice.decided))
     return fitted

@@ -1,56 +1,35 @@
-"""Rows of mean returns in the table of ``evaluate``: Monte Carlo, importance sampling, doubly robust."""
+"""Rows of weighted returns in the table of ``evaluate``: importance sampling."""
 
 from __future__ import annotations
 
-from functools import cache
 from time import perf_counter
 
 import numpy as np
 
-from tlstd.data.held_out import Folds, Reference
-from tlstd.data.transitions import Transitions
+from tlstd.data.held_out import Reference
 from tlstd.evaluation.fitted import Fitted
-from tlstd.evaluation.importance import effective_episodes, fold_values, per_decision, start_returns, starts_of
-from tlstd.evaluation.intervals import mean_interval
+from tlstd.evaluation.importance import effective_episodes, per_decision, starts_of
 from tlstd.evaluation.task import EvaluationTask
 from tlstd.features.constant import Constant
-from tlstd.krylov.krylov_lstd import KrylovLSTD
 
 
-def add_returns(run: EvaluationTask, fitted: Fitted) -> None:
-    """Monte Carlo, or with ratios importance sampling and doubly robust: only of the start states."""
-    log, rhos = run.log, fitted.rhos
-    name = "Monte Carlo" if rhos is None else "doubly robust"
-    by_ratios = () if rhos is None else tuple(filter(run.wants, ("per-decision IS", "weighted IS")))
-    if "start states" not in run.starts or not (log.has_ends or log.n_episodes > 1):
-        return
-    if not (run.wants(name) or by_ratios):
+def add_weighted_returns(run: EvaluationTask, fitted: Fitted) -> None:
+    """Importance sampling by decision, plain and weighted: only of the start states."""
+    log = run.log
+    by_ratios = tuple(filter(run.wants, ("per-decision IS", "weighted IS")))
+    if "start states" not in run.starts or not (log.has_ends or log.n_episodes > 1) or not by_ratios:
         return
     run.report("returns", 0.95)
-    steps = log.transitions(Constant() if run.large else fitted.values.features, run.gamma, rhos=rhos)
+    began = perf_counter()
+    steps = log.transitions(Constant() if run.large else fitted.values.features, run.gamma, rhos=fitted.rhos)
     starts = starts_of(steps, log.start_rows)
     if not starts.size:
         return
-    along = cache(lambda: _along(fitted))
-    worth = "" if rhos is None else f", by their ratios worth {effective_episodes(steps, starts):,.0f}"
-    began = perf_counter()
-    if run.wants(name):
-        reference = (lambda folds: along()) if run.large else (lambda folds: _of_others(fitted, steps, folds))
-        mean, found, how = start_returns(steps, starts, reference)
-        whole = rhos is None and how.endswith("seen to the end")  # what completes returns has errors of its own
-        run.add(name, began, {"start states": mean}, how + worth, mean_interval(found, run.level) if whole else None)
-    if by_ratios:
-        began = perf_counter()
-        plain, weighted = per_decision(steps, starts, along().next_values[:, 0])
-        for kind in by_ratios:
-            value = plain if kind == "per-decision IS" else weighted
-            run.add(kind, began, {"start states": value}, f"{starts.size:,} episodes{worth}")
-
-
-def _of_others(fitted: Fitted, steps: Transitions, folds: Folds) -> Reference:
-    """Values by models of other episodes."""
-    n, lambda_, dimension = fitted.values.features.n_features, fitted.lambda_, fitted.dimension
-    return fold_values(steps, folds, lambda: KrylovLSTD(n, lambda_=lambda_, dimension=dimension))
+    worth = f"{starts.size:,} episodes, by their ratios worth {effective_episodes(steps, starts):,.0f}"
+    plain, weighted = per_decision(steps, starts, _along(fitted).next_values[:, 0])
+    for kind in by_ratios:
+        value = plain if kind == "per-decision IS" else weighted
+        run.add(kind, began, {"start states": value}, worth)
 
 
 def _along(fitted: Fitted) -> Reference:

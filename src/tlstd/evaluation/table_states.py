@@ -12,15 +12,17 @@ import numpy as np
 from tlstd.classic.lstd import LSTD
 from tlstd.classic.td import TD
 from tlstd.core.arrays import FloatArray
+from tlstd.data import held_out
 from tlstd.data.transitions import Transitions
 from tlstd.errors import InvalidInputError
 from tlstd.estimators.base import LinearEstimator
 from tlstd.evaluation.choose import choose
 from tlstd.evaluation.fitted import Fitted
-from tlstd.evaluation.table_returns import add_returns
+from tlstd.evaluation.table_returns import add_weighted_returns
 from tlstd.evaluation.task import EvaluationTask
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.features.base import FeatureMap
+from tlstd.krylov.choice import FOLDS, DimensionChoice
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd.truncated.tlstd import TLSTD
 
@@ -64,7 +66,8 @@ def add_state_values(run: EvaluationTask, rhos: FloatArray | None) -> Fitted:
         rows.add_truncated(lambda_)
     if run.wants("TD"):
         rows.add_td(lambda_)
-    add_returns(run, fitted)
+    if rhos is not None:
+        add_weighted_returns(run, fitted)
     return fitted
 
 
@@ -105,10 +108,14 @@ class _Rows:
         """λ and dimension: for each λ the dimension of least held-out error, and then the best of these."""
         off_policy, n = self.rhos is not None, self.features.n_features
         lambdas = OFF_POLICY_LAMBDAS if off_policy else LAMBDAS
-        dimensions = self.run.each(_dimension, (n, self.steps), lambdas)
-        candidates = list(zip(lambdas, dimensions, strict=True))
+        found: list[DimensionChoice] = self.run.each(_dimension, (n, self.steps), lambdas)
+        candidates = [(lambda_, choice.dimension) for lambda_, choice in zip(lambdas, found, strict=True)]
         careful = candidates[0] if off_policy else candidates[-2]
         self.reference = lambda: KrylovLSTD(n, lambda_=careful[0], dimension=careful[1])
+        if self._same_returns and all(choice.decided for choice in found):
+            scores = np.array([choice.scores[choice.dimension - 1] for choice in found])
+            self.run.notes.append(f"KrylovLSTD: {found[0].note}")
+            return candidates[held_out.least(scores, max(float(choice.scores.max()) for choice in found))]
         choice = choose(
             lambda c: KrylovLSTD(n, lambda_=c[0], dimension=c[1]),
             candidates,
@@ -119,6 +126,16 @@ class _Rows:
         )
         self.run.notes.append(f"KrylovLSTD: {choice.note}")
         return choice.value
+
+    @property
+    def _same_returns(self) -> bool:
+        """Whether the dimension of every λ was chosen by the same returns, which no reference completes.
+
+        Their scores can then be compared, and nothing has to be fitted again.
+        """
+        steps = self.steps
+        folds = held_out.make_folds(steps.discounts, steps.trace_discounts, FOLDS)
+        return not held_out.needs_reference(steps.discounts, steps.rhos, folds)
 
     def chosen(self, make: Callable[[Any], LinearEstimator], values: Sequence[Any], otherwise: Any) -> Any:
         """One of the values, by held-out returns."""
@@ -166,10 +183,8 @@ class _Rows:
         self.add("TD", began, values, f"λ={lambda_:g}, step size {size:.2g}")
 
 
-def _dimension(n: int, steps: Transitions, lambda_: float) -> int:
-    """The dimension that Krylov LSTD chooses."""
+def _dimension(n: int, steps: Transitions, lambda_: float) -> DimensionChoice:
+    """The dimension that Krylov LSTD chooses, and by which scores."""
     model = KrylovLSTD(n, lambda_=lambda_)
     model.update_many(steps)
-    dimension = model.chosen_dimension
-    assert isinstance(dimension, int)
-    return dimension
+    return model.choices[0]

@@ -16,10 +16,12 @@ from tlstd.core.arrays import FloatArray, IntArray, as_floats
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.evaluation.choose import Each, one_by_one
 from tlstd.evaluation.evaluation import Row
-from tlstd.evaluation.fitted import LeftOut, Starts
+from tlstd.evaluation.fitted import Fitted, LeftOut, Starts
+from tlstd.evaluation.influence import Influence
 from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.names import doubt_about_cost, policy_name
 from tlstd.evaluation.policies import as_target
+from tlstd.evaluation.whole_episodes import WholeEpisodes
 from tlstd.features.auto_tiles import AutoTiles
 from tlstd.features.base import FeatureMap, check_map
 from tlstd.features.columns import Columns
@@ -31,17 +33,23 @@ SAMPLED = 1_000_000
 SAMPLE = 100_000
 """Steps of that sample."""
 ESTIMATORS = (
+    "mean of returns",
+    "returns with tails",
     "KrylovLSTD",
     "LSTD",
     "t-LSTD",
     "TD",
-    "Monte Carlo",
     "LSTDQ",
     "per-decision IS",
     "weighted IS",
     "doubly robust",
 )
-"""Rows of the table by name, for ``estimators=``."""
+"""Rows of the table by name, for ``estimators=``. "mean of returns" and "returns with tails" ask for the same row: the
+ends of the episodes decide which of the two it is."""
+COMPARED = frozenset({"LSTD", "t-LSTD", "TD"})
+"""Rows that stand beside the answer and take longer than it: only on request."""
+OLD_NAMES = {"Monte Carlo": "mean of returns"}
+"""Names that rows had before."""
 
 FeaturesName: TypeAlias = Literal["auto", "columns"]
 Features: TypeAlias = FeatureMap | FeaturesName
@@ -99,6 +107,7 @@ class EvaluationTask:
         report: Report | None,
         each: Each = one_by_one,
         cost: bool = False,
+        compare: bool = False,
     ) -> None:
         self.gamma = parameters.real("gamma", gamma, low=0.0, high=1.0)
         if self.gamma == 0.0 and not log.has_episodes:
@@ -115,12 +124,15 @@ class EvaluationTask:
         self.target = None if self.policy is None else as_target(self.policy, log)
         if self.target is not None and self.target.function is not None:
             self.policy = self.target.function
-        self.asked = _names(estimators)
+        compared = parameters.flag("compare", compare) or parameters.flag("all", everything)
+        self.asked = _names(estimators, compared)
         self.probabilities: Probabilities = parameters.choice("probabilities", probabilities, get_args(Probabilities))
-        self.everything = parameters.flag("all", everything)
+        self.everything = everything
         self.level = parameters.positive("level", level, high=1.0)
         self._report, self._done = report, 0.0
         self.rows: list[Row] = []
+        self.returned: WholeEpisodes | None = None
+        self.influences: list[tuple[Fitted, Influence]] = []
         self.continuous = log.actions is not None and log.actions.ndim == 2
         self.given_features = features
         self.starts = self._start_sets(start)
@@ -171,6 +183,10 @@ class EvaluationTask:
             for name, rows in sets.items()
         }
 
+    def influence_of(self, fitted: Fitted) -> Influence | None:
+        """The influence on the start states of what was fitted, where it was computed."""
+        return next((found for of, found in self.influences if of is fitted), None)
+
     def feature_map(self, joint: bool = False) -> FeatureMap:
         """The map asked for; ``joint``: of states and continuous actions side by side."""
         return feature_map(self.given_features, self.log, joint)
@@ -188,7 +204,7 @@ class EvaluationTask:
 
     def wants(self, name: str) -> bool:
         """Whether a row is asked for."""
-        return self.asked is None or name in self.asked
+        return name in self.asked
 
     def add(
         self, name: str, began: float, values: dict[str, float], note: str = "", interval: Interval | None = None
@@ -227,10 +243,12 @@ def _given_states(start: ArrayLike, log: Log) -> FloatArray | IntArray:
     return states.astype(log.observations.dtype)
 
 
-def _names(estimators: Iterable[str] | None) -> set[str] | None:
+def _names(estimators: Iterable[str] | None, compare: bool) -> set[str]:
+    """The rows that are asked for; those that take long only by their names, or to be compared."""
     if estimators is None:
-        return None
-    names = set([estimators] if isinstance(estimators, str) else estimators)
+        return set(ESTIMATORS) - (frozenset() if compare else COMPARED)
+    given = [estimators] if isinstance(estimators, str) else estimators
+    names = {OLD_NAMES.get(name, name) for name in given}
     for name in sorted(names):
         parameters.choice("estimators", name, ESTIMATORS)
     if not names:

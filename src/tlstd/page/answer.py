@@ -43,6 +43,7 @@ def answer(evaluation: Evaluation) -> Html:
         low, high = (rounded(end, interval.half_width) for end in (interval.low, interval.high))
         head = element("strong", f"{interval.level:.0%} interval: {low} to {high}.")
         says.append(element("p", head, f" It covers {interval.covers}."))
+    says.append(element("p", element("strong", f"By {evaluation.rung}."), f" Assumed: {evaluation.assumption}"))
     if evaluation.comparison is not None:
         says.append(_compared(evaluation.comparison))
     big = element("p", headline(evaluation), about, class_="value")
@@ -124,15 +125,15 @@ def _light(evaluation: Evaluation) -> Html:
 
 def _shown(trust: Trust, state: str) -> list[Html]:
     """The reasons for a state, as a list; none for green."""
-    shown = [check for check in trust.ordered if check.state == state] if state != "green" else []
+    shown = [check for check in trust.of_answer if check.state == state] if state != "green" else []
     return [element("ul", *(element("li", signed(check.sentence)) for check in shown))] if shown else []
 
 
 def _counts(trust: Trust, state: str, of_two: bool) -> str:
     if of_two:
         return "Both policies were checked: "
-    others = sum(check.state == "amber" for check in trust.checks) if state == "red" else 0
-    n = sum(check.state != "unchecked" for check in trust.checks)
+    others = sum(check.state == "amber" for check in trust.of_answer) if state == "red" else 0
+    n = sum(check.state != "unchecked" for check in trust.of_answer)
     return (
         f"{n} checks were made" + (f"; {others} more {'is' if others == 1 else 'are'} amber" if others else "") + ": "
     )

@@ -83,7 +83,11 @@ def checks(evaluation: Evaluation, numbers: Numbering) -> Section | None:
     trust = evaluation.trust
     if trust is None:
         return None
-    made = element("ul", *(_check(check) for check in trust.ordered), class_="checks")
+    made = [element("ul", *map(_check, trust.of_answer), class_="checks")]
+    if trust.of_values:
+        words = "The answer does not rest on the model's values of states. These checks are about them, not about it."
+        made += [element("h3", "Values of states"), element("p", words)]
+        made.append(element("ul", *map(_check, trust.of_values), class_="checks"))
     intro = (
         "Each check has a measured number, two thresholds and a reason for them. The light above is the worst of them"
     )
@@ -93,7 +97,7 @@ def checks(evaluation: Evaluation, numbers: Numbering) -> Section | None:
         "checks",
         "Checks",
         "Why to trust it, or not",
-        [element("p", f"{intro}."), made, element("p", trust.note, class_="small")],
+        [element("p", f"{intro}."), *made, element("p", trust.note, class_="small")],
     )
 
 
@@ -203,7 +207,7 @@ def _of(evaluation: Evaluation, name: str) -> Check | None:
 
 def _uncorrected(evaluation: Evaluation) -> str:
     """For captions: how far the model that figures show is from the answer; empty where nobody would see it."""
-    plain, interval = evaluation.rows[0].plain, evaluation.interval_or_none
+    plain, interval = evaluation.of_model.plain, evaluation.interval_or_none
     if plain is None or interval is None:
         return ""
     off = plain - evaluation.value
@@ -214,7 +218,7 @@ def _uncorrected(evaluation: Evaluation) -> str:
 
 def _what_is_drawn(evaluation: Evaluation) -> list[Html]:
     """Before figures of the model: that it is not the answer, where it is not."""
-    plain = evaluation.rows[0].plain
+    plain = evaluation.of_model.plain
     if plain is None or not _uncorrected(evaluation):
         return []
     check = None if evaluation.trust is None else evaluation.trust["regularisation"]
@@ -330,14 +334,15 @@ def sensitivity(evaluation: Evaluation, numbers: Numbering) -> Section | None:
     rows = check.data["choices"]
     bars = [Bar("as chosen", check.data["answer"], strong=True)]
     bars += [Bar(row["choice"], row["value"], faint=not row["counts"]) for row in rows]
-    interval = evaluation.interval_or_none
+    interval = evaluation.of_model.interval
     band = (interval.low, interval.high) if interval is not None and evaluation.policy is None else None
-    chart = charts.listed(bars, "The answer under other choices", "value", band=band)
+    what = "answer" if evaluation.by_returns is None else "value by least squares"
+    chart = charts.listed(bars, f"The {what} under other choices", "value", band=band)
     see = (
         "Filled dots are choices that predict held-out returns as well; hollow ones predict worse, or change the "
         "question (γ)."
     )
-    see += " The band is the interval of the answer." if band is not None else ""
+    see += f" The band is the interval of the {what}." if band is not None else ""
     note = "" if evaluation.policy is None else "About the policy that acted, on which choices can be compared."
     head = [("choice", False), ("value", True), ("held-out returns", False)]
     cells = [[row["choice"], number(row["value"]), row["held_out"] or "another question"] for row in rows]

@@ -60,7 +60,7 @@ def hostile(choices: random.Random) -> tuple[Evaluation, list[str]]:
         columns=columns,
     )
     source = f"{word(choices)}.parquet"
-    return evaluate(replace(log, source=source), gamma=0.9, estimators=["Monte Carlo"]), [source, *columns]
+    return evaluate(replace(log, source=source), gamma=0.9, estimators=["mean of returns"]), [source, *columns]
 
 
 class _Pages:

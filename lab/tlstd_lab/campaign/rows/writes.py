@@ -75,7 +75,7 @@ def _page() -> Files:
     made = []
     for n in (60, 80):
         log = Log.from_arrays(rng.random((n, 2)), rng.random(n), terminated=np.arange(n) % 10 == 9)
-        made.append(evaluate(log, gamma=0.9, estimators=["Monte Carlo"]))
+        made.append(evaluate(log, gamma=0.9, estimators=["mean of returns"]))
     old, new = (lambda path, found=found: write_page(found, path) for found in made)
     return Files(old, new, lambda path: _ends_with(path, b"</html>"))
 

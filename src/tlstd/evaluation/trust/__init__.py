@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tlstd.evaluation.fitted import Fitted
-from tlstd.evaluation.trust import calibration, ends, predictions, sensitivity, support, weights
+from tlstd.evaluation.trust import agreement, calibration, ends, predictions, sensitivity, support, weights
 from tlstd.evaluation.trust.evidence import Answer, Evidence, gather
 from tlstd.evaluation.trust.neighbours import MOST_QUERIES
 from tlstd.evaluation.trust.verdict import Check, Trust
@@ -27,6 +27,8 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     weights.ratios,
     weights.effective,
     weights.influence,
+    agreement.inside,
+    agreement.agreement,
     weights.regularisation,
     predictions.score,
     calibration.calibration,
@@ -36,10 +38,17 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
 )
 
 
-OF_ALL = ("left_out", "regularisation")
+OF_LOG = frozenset({"left_out", "episodes", "horizon", "ends", "influence", "inside", "stationarity"})
+"""Checks of the log and of its returns: an answer from returns rests on nothing else, unless what lies behind cuts
+matters."""
+OF_WEIGHTS = frozenset({"ratios", "effective", "actions"})
+"""Checks of what weights returns, where another policy's value rests on it."""
+OF_ALL = ("left_out", "regularisation", "inside")
 """Checks of the log and the answer, whatever the model has learned from."""
 COUNTS = ("episodes", "horizon")
 """Checks that look at all that the model has learned from."""
+OF_RETURNS = ("influence", "agreement", "effective")
+"""Checks that look at all returns, where there are any."""
 THINNED = ("starts", "actions")
 """Checks that look for what is like some of the states, ``MOST_QUERIES`` at most."""
 
@@ -58,12 +67,23 @@ def assess(fitted: Fitted, answer: Answer | None = None) -> Trust:
         note = f"Checked on {len(log):,} of {n_steps:,} steps, {part}"
         note += "; counts are those of all." if len(evidence.whole) == n_steps else "."
     with np.errstate(over="ignore", invalid="ignore"):
-        return Trust(tuple(_with_sample(check(evidence), evidence) for check in CHECKS), note)
+        return Trust(tuple(_told(check(evidence), evidence) for check in CHECKS), note)
+
+
+def _told(check: Check, evidence: Evidence) -> Check:
+    """A check with what it is about, and what its numbers are of."""
+    returned = evidence.by_returns
+    own = OF_LOG if evidence.on_policy else OF_LOG | OF_WEIGHTS
+    if returned is not None and not returned.rests_on_model and check.name not in own:
+        check = replace(check, about="state values")
+    return _with_sample(check, evidence)
 
 
 def _with_sample(check: Check, evidence: Evidence) -> Check:
     """A check whose sentence says how many steps its numbers are of, where it has looked at some of them only."""
     if check.state == "unchecked" or check.name in OF_ALL or not any(letter.isdigit() for letter in check.sentence):
+        return check
+    if evidence.by_returns is not None and check.name in OF_RETURNS:
         return check
     n = len(evidence.whole if check.name in COUNTS else evidence.log)
     n = min(n, MOST_QUERIES) if check.name in THINNED else n

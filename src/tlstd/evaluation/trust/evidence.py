@@ -23,6 +23,7 @@ from tlstd.evaluation.log_intervals import influence_on
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.reference import part, reference_values
 from tlstd.evaluation.value_function import ValueFunction
+from tlstd.evaluation.whole_episodes import WholeEpisodes
 from tlstd.features.auto_tiles import AutoTiles
 from tlstd.features.states import encoded
 from tlstd.krylov.krylov_lstd import KrylovLSTD
@@ -51,11 +52,17 @@ class Answer(NamedTuple):
     """What is known of the answer beside the model that it came from."""
 
     interval: Interval | None = None
-    """Of all steps; None if it is too wide to be known, or was not asked for."""
+    """The model's, of all steps; None if it is too wide to be known, or was not asked for."""
     plain: float | None = None
     """The mean of the model's values, from which the middle of the interval was debiased."""
-    returns: Interval | None = None
-    """Of the mean of start returns, on-policy, where they are seen to their end."""
+    value: float | None = None
+    """The answer."""
+    rung: str = ""
+    """What the answer stands on."""
+    returned: WholeEpisodes | None = None
+    """The value from returns of all start states, on-policy."""
+    influence: Influence | None = None
+    """The model's, of all steps, where it is known."""
     left_out: LeftOut = LeftOut()
     n_steps: int = 0
     """Of the log that is asked about, where the model's may be a part of it."""
@@ -136,6 +143,22 @@ class Evidence:
     def n_steps(self) -> int:
         """Of the log that is asked about."""
         return self.answer.n_steps or len(self.whole)
+
+    @property
+    def returned(self) -> WholeEpisodes | None:
+        """The value from returns of all start states, whether it is the answer or stands beside it."""
+        return self.answer.returned
+
+    @property
+    def by_returns(self) -> WholeEpisodes | None:
+        """The value from returns, if that is the answer."""
+        found = self.returned
+        return found if found is not None and found.name == self.answer.rung else None
+
+    @property
+    def model_s(self) -> str:
+        """What the model's value is called in sentences."""
+        return "The answer" if self.by_returns is None else "The value by least squares"
 
     @property
     def gamma(self) -> float:
@@ -305,7 +328,7 @@ class Evidence:
     def influence(self) -> Influence:
         """What each step and episode of the sample has moved the answer by."""
         if len(self.log) == len(self.whole):
-            return influence_on(self.sample)
+            return influence_on(self.sample) if self.answer.influence is None else self.answer.influence
         values = self.sample.values
         own = ValueFunction(
             self._refitted,

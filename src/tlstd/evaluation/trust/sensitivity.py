@@ -58,8 +58,9 @@ def sensitivity(evidence: Evidence) -> Check:
         moved > max(2.0 * noise, SMALL * evidence.spread), moved > max(4.0 * noise, MEDIUM * evidence.spread)
     )
     sentence = (
-        f"With other choices of λ, regularisation and features that predict held-out returns as well, the answer moves "
-        f"by up to {moved:.3g} ({effect:.2g} standard deviations of returns)"
+        f"With other choices of λ, regularisation and features that predict held-out returns as well, "
+        f"{evidence.model_s[0].lower()}{evidence.model_s[1:]} moves by "
+        f"up to {moved:.3g} ({effect:.2g} standard deviations of returns)"
     )
     if state != "green":
         sentence += ": the data do not decide it. Collect more, or give features that fit the problem"

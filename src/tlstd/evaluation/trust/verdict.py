@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +35,13 @@ class Check:
     """What was found; if it is not green, what to do."""
     data: dict[str, Any]
     """More numbers, for figures and tables."""
+    about: str = "answer"
+    """"answer": the light shows it; "state values": it says how good the model's values of states are, on which the
+    answer does not rest."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it; numbers that are not finite are None."""
-        names = ("name", "title", "state", "value", "measured", "amber", "red", "reason", "sentence", "data")
+        names = ("name", "title", "state", "value", "measured", "amber", "red", "reason", "sentence", "data", "about")
         return {name: plain(getattr(self, name)) for name in names}
 
 
@@ -52,13 +55,28 @@ class Trust:
 
     @property
     def light(self) -> str:
-        """The worst state of any check."""
+        """The worst state of the checks of what the answer rests on."""
+        return worst(check.state for check in self.of_answer)
+
+    @property
+    def values_light(self) -> str:
+        """The worst state of any check: how far to trust the model's values of states."""
         return worst(check.state for check in self.checks)
 
     @property
+    def of_answer(self) -> tuple[Check, ...]:
+        """The checks of what the answer rests on, the worst first."""
+        return tuple(check for check in self.ordered if check.about == "answer")
+
+    @property
+    def of_values(self) -> tuple[Check, ...]:
+        """The checks of the model's values of states, where the answer does not rest on them, the worst first."""
+        return tuple(check for check in self.ordered if check.about != "answer")
+
+    @property
     def reasons(self) -> tuple[str, ...]:
-        """Sentences of the checks that are not green, the worst first."""
-        return tuple(check.sentence for check in self.ordered if check.state in ("red", "amber"))
+        """Sentences of the checks of the answer that are not green, the worst first."""
+        return _reasons(self.of_answer)
 
     @property
     def ordered(self) -> tuple[Check, ...]:
@@ -76,6 +94,7 @@ class Trust:
         return {
             "light": self.light,
             "reasons": list(self.reasons),
+            "state_values": {"light": self.values_light, "reasons": list(_reasons(self.of_values))},
             "note": self.note,
             "checks": [check.to_dict() for check in self.checks],
         }
@@ -88,9 +107,25 @@ class Trust:
         return self._told(f"Of {policy}: ")
 
     def _told(self, head: str) -> str:
-        counts = [sum(check.state == state for check in self.checks) for state in ORDER]
-        shown = ", ".join(f"{n} {state}" for n, state in zip(counts, ORDER, strict=True) if n)
-        return "\n".join([f"{head}{self.light} ({shown}).", *(f"- {reason}" for reason in self.reasons)])
+        told = [f"{head}{self.light} ({_counted(self.of_answer)}).", *(f"- {reason}" for reason in self.reasons)]
+        if self.of_values:
+            told.append(f"Values of states, on which the answer does not rest: {_counted(self.of_values)}.")
+            told += [f"- {reason}" for reason in _reasons(self.of_values)]
+        return "\n".join(told)
+
+
+def _reasons(checks: Iterable[Check]) -> tuple[str, ...]:
+    return tuple(check.sentence for check in checks if check.state in ("red", "amber"))
+
+
+def _counted(checks: Sequence[Check]) -> str:
+    """How many checks have each state.
+
+    >>> _counted([])
+    ''
+    """
+    counts = [sum(check.state == state for check in checks) for state in ORDER]
+    return ", ".join(f"{n} {state}" for n, state in zip(counts, ORDER, strict=True) if n)
 
 
 def worst(states: Iterable[str]) -> str:

@@ -29,9 +29,11 @@ MULTIPLE = 0.5
 
 def effective(evidence: Evidence) -> Check:
     """How many equally important episodes would say as much."""
-    influence = evidence.influence
+    influence, returned = evidence.influence, evidence.by_returns
     n, what = pieces(evidence)
     groups, worth = influence.groups.n_groups, influence.effective_groups
+    if returned is not None and not evidence.on_policy:
+        groups, worth = returned.episodes.size, returned.found.effective
     worth = min(worth, n) if groups > n else worth / max(1, groups) * n  # with γ = 0 every step is a group
     state = graded(worth < ENOUGH, worth < FEW)
     here, ones = counted(n, what), "one" if f"{worth:.0f}" == "1" else "ones"
@@ -70,14 +72,19 @@ def _quantiles(values: FloatArray) -> dict[float, float]:
 
 def influence(evidence: Evidence) -> Check:
     """The share of the answer's variance that comes from one episode, and the answer without it."""
-    found = evidence.influence
-    whole = not found.groups.n_blocks  # blocks of a stream are no repetitions: states of one may occur in no other
-    names, moves = found.names or tuple(range(found.groups.n_groups)), found.contributions
-    answer, what = found.value, "the answer"
-    by_returns = _returns_of_starts(evidence) if whole else None
-    if by_returns is not None and _largest_share(by_returns.moves) > _largest_share(moves):
-        names, moves = tuple(evidence.log.ids), by_returns.moves
-        answer, what = by_returns.mean, "the mean of start returns"
+    returned = evidence.by_returns
+    if returned is None:
+        found = evidence.influence
+        whole = not found.groups.n_blocks  # blocks of a stream are no repetitions: states of one may occur in no other
+        names, moves = found.names or tuple(range(found.groups.n_groups)), found.contributions
+        answer, what, error = found.value, "the answer", found.standard_error
+        by_returns = _returns_of_starts(evidence) if whole else None
+        if by_returns is not None and _largest_share(by_returns.moves) > _largest_share(moves):
+            names, moves = tuple(evidence.log.ids), by_returns.moves
+            answer, what = by_returns.mean, "the mean of start returns"
+    else:
+        names, whole, what = tuple(evidence.whole.ids[e] for e in returned.episodes.tolist()), True, "the answer"
+        answer, moves, error = returned.found.value, returned.found.contributions, returned.found.standard_error
     share = _largest_share(moves)
     matters = moves.size > 1 and float(np.abs(moves).max()) > TRIFLE * evidence.size
     notable = matters and (whole or _chance(share, moves.size) < RARE)
@@ -89,7 +96,7 @@ def influence(evidence: Evidence) -> Check:
         {"episode": str(names[g]), "moves_the_value_by": float(moves[g]), "share": float(relative[g] ** 2 / total)}
         for g in order
     ]
-    data: dict[str, Any] = {"episodes": listed, "blocks": not whole, "standard_error": found.standard_error}
+    data: dict[str, Any] = {"episodes": listed, "blocks": not whole, "standard_error": error}
     word = "episode" if whole else "block"
     first = f"episode {names[order[0]]}" if whole else f"block ({names[order[0]]})"
     sentence = f"The most influential {first} has {percent(share)} of the answer's variance"
@@ -226,8 +233,8 @@ def regularisation(evidence: Evidence) -> Check:
         return Check(name, title, "unchecked", None, "", "", "", "", "There is one episode only.", {})
     state = found.state
     sentence = (
-        f"The answer, {found.answer:.4g} ± {short(2 * found.error)}, was debiased from {found.model:.4g}, the mean of "
-        "the values of single states"
+        f"{evidence.model_s}, {found.answer:.4g} ± {short(2 * found.error)}, was debiased from {found.model:.4g}, the "
+        "mean of the values of single states"
     )
     if state != "green":
         sentence += f", by {found.effect:.2g} standard deviations of returns"

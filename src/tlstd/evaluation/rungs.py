@@ -1,0 +1,57 @@
+"""The ladder of assumptions: which way of having a value an answer stands on, and what that way assumes.
+
+Which rung a log can carry is decided by ends, actions and probabilities, never by rewards.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Rung(NamedTuple):
+    """A way of having a value."""
+
+    name: str
+    assumption: str
+    """What it assumes, in one sentence."""
+
+
+MEAN_OF_RETURNS = Rung(
+    "mean of returns", "Every episode was seen to its end, and episodes do not depend on each other."
+)
+RETURNS_WITH_TAILS = Rung(
+    "returns with tails",
+    "Where episodes were cut off, the model's values are right on average; before that, returns count as they are.",
+)
+LEAST_SQUARES = Rung("least squares", "The features can represent the values of states.")
+WITH_RATIOS = Rung(
+    "least squares with ratios",
+    "The probabilities of the logged actions are right, and the features can represent the values of states.",
+)
+ACTION_VALUES = Rung(
+    "action values",
+    "The features can represent the values of states and actions, and the log has the actions of the policy.",
+)
+DOUBLY_ROBUST = Rung(
+    "doubly robust", "The probabilities of the logged actions are right; the action values need not be."
+)
+SAMPLING = Rung("importance sampling", "The probabilities of the logged actions are right.")
+
+OF_ROWS = {
+    "mean of returns": MEAN_OF_RETURNS,
+    "returns with tails": RETURNS_WITH_TAILS,
+    "LSTDQ": ACTION_VALUES,
+    "per-decision IS": SAMPLING,
+    "weighted IS": SAMPLING,
+    "doubly robust": DOUBLY_ROBUST,
+}
+"""Rungs by the name of a row of the table; those of state values have a rung of their own."""
+
+
+def rung_of(row: str) -> Rung:
+    """The rung that a row of the table stands on.
+
+    >>> rung_of("LSTDQ").name, rung_of("KrylovLSTD").name, rung_of("KrylovLSTD with ratios").name
+    ('action values', 'least squares', 'least squares with ratios')
+    """
+    return OF_ROWS.get(row, WITH_RATIOS if row.endswith(" with ratios") else LEAST_SQUARES)
