@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 import tlstd
 from tests.evaluation.logs import random_decisions, simulated
-from tlstd import Evaluation, InvalidParameterError, Log, TileCoder
+from tlstd import InvalidParameterError, Log, TileCoder
 from tlstd.cli.app import app
 from tlstd.core.arrays import FloatArray
-from tlstd.evaluation import difference
+from tlstd.evaluation import Evaluation, difference
 from tlstd.evaluation.intervals import interval_of
 from tlstd.evaluation.log_intervals import influence_on
 from tlstd.page import write_page
@@ -25,13 +25,20 @@ from tlstd.page import write_page
 N, N_ACTIONS, GAMMA = 10, 3, 0.9
 
 
-def partly_logged(seed: int, n_steps: int = 800) -> tuple[Log, FloatArray]:
+def partly_logged(seed: int, n_steps: int = 1_500) -> tuple[Log, FloatArray]:
     """A log that lacks action 2 in state 3, all but one action in state 7 and nothing else; and a policy."""
     rng = np.random.default_rng(seed)
     behaviour = np.full((N, N_ACTIONS), 1.0 / N_ACTIONS)
     behaviour[3], behaviour[7] = [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]
     log = simulated(random_decisions(rng, N, N_ACTIONS, 3, 0.05), behaviour, rng, n_steps, 25)
-    return log, rng.dirichlet(np.ones(N_ACTIONS), size=N)
+    return log, 0.7 * behaviour + 0.3 * rng.dirichlet(np.ones(N_ACTIONS), size=N)
+
+
+def unheard() -> FloatArray:
+    """A policy that takes what those logs do not have."""
+    policy = np.eye(N_ACTIONS)[np.zeros(N, dtype=int)]
+    policy[3], policy[7] = [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]
+    return policy
 
 
 def fully_logged(seed: int) -> tuple[Log, FloatArray]:
@@ -177,9 +184,8 @@ def test_an_answer_outside_of_the_given_range_is_red() -> None:
 
 def test_a_refusal_names_what_is_missing(tmp_path: Path) -> None:
     log, policy = partly_logged(6)
-    unheard = np.zeros((N, N_ACTIONS))
-    unheard[:, 0], unheard[3], unheard[7] = 1.0, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]
-    found = tlstd.evaluate(log, gamma=GAMMA, policy=lambda states: unheard[states], returns=(-5.0, 5.0))
+    missed = unheard()
+    found = tlstd.evaluate(log, gamma=GAMMA, policy=lambda states: missed[states], returns=(-5.0, 5.0))
     assert found.rung == "refusal"
     assert np.isnan(found.value)
     assert found.light == "red"
@@ -235,7 +241,8 @@ def test_with_overlapping_features_it_is_a_sensitivity() -> None:
     silence = above.silence
     assert silence is not None
     assert not silence.is_bound
-    assert_allclose(silence.mass, 0.5 * (1 + 0.5 * 0.5 + 0.25**2 + 0.25**3), rtol=0.1)  # until the first one
+    below = 0.42  # down to where at least half of a state's tiles reach beyond 0.5
+    assert_allclose(silence.mass, below * sum((0.5 * (1.0 - below)) ** k for k in range(4)), rtol=0.1)
     assert silence.missing[0].state.startswith("states like (0.")
     assert silence.missing[0].action == "1"
 
@@ -257,7 +264,7 @@ def test_ranges_that_are_refused(given: dict[str, Any], words: str) -> None:
 
 
 def test_options_of_the_command(tmp_path: Path) -> None:
-    log, policy = partly_logged(9)
+    log, policy = partly_logged(9)[0], unheard()
     episode = np.repeat(np.arange(log.n_episodes), np.diff(log.episodes))
     pl.DataFrame(
         {

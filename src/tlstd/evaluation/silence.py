@@ -143,7 +143,7 @@ class Silence:
         """Whether the interval is so wide, because of what is missing, that no value can stand on it."""
         whole = self.limits.high - self.limits.low
         width, silence = 2.0 * self.interval.half_width, 2.0 * self.interval.silence
-        return not width <= REFUSED * whole and silence > PART_OF_IT * np.fmin(width, whole)
+        return not width <= REFUSED * whole and bool(silence > PART_OF_IT * np.fmin(width, whole))
 
     @property
     def sentence(self) -> str:
