@@ -120,7 +120,9 @@ class Silence:
     limits: Limits
     """What each missing action is worth, at least and at most."""
     mass: float
-    """M: the discounted probability that the policy takes an action that the log does not have, up to the first one."""
+    """M, the discounted probability that the policy takes an action that the log does not have, up to the first one.
+
+    Where features overlap, noise may make it less than 0: it is then 0."""
     lower: Influence
     """Of each episode on L, the value if all of these are worth LOW."""
     upper: Influence
@@ -256,7 +258,7 @@ def silence_of(fitted: Fitted, limits: Callable[[], Limits], level: float) -> Si
     if known.high > known.low and np.isfinite(upper.value - lower.value):
         mass = (upper.value - lower.value) / (known.high - known.low)
     assert supported.support is not None
-    return Silence(known, mass, lower, upper, interval, missing, supported.support.is_table)
+    return Silence(known, max(0.0, mass), lower, upper, interval, missing, supported.support.is_table)
 
 
 def _influence(fitted: Fitted, target: Target) -> Influence:

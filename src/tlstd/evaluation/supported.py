@@ -52,7 +52,7 @@ class Support:
     In state 0 both actions were logged, in state 1 only the first:
 
     >>> X = sp.csr_array(np.eye(4)[[0, 2, 1]])  # columns: action 0 in both states, action 1 in both states
-    >>> support = Support([Transitions(X, np.zeros(3), X)], n_actions=2)
+    >>> support = Support([Transitions(X, np.zeros(3), X, discounts=np.ones(3), trace_discounts=np.zeros(3))], 2)
     >>> support.is_table
     True
     >>> support.kept(sp.csr_array(np.eye(2)), np.full((2, 2), 0.5))
