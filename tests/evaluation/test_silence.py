@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from numpy.testing import assert_allclose
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
 from typer.testing import CliRunner
 
 import tlstd
@@ -17,9 +18,12 @@ from tests.evaluation.logs import random_decisions, simulated
 from tlstd import InvalidParameterError, Log, TileCoder
 from tlstd.cli.app import app
 from tlstd.core.arrays import FloatArray
+from tlstd.data.transitions import Transitions
 from tlstd.evaluation import Evaluation, difference
+from tlstd.evaluation.action_values import shifted
 from tlstd.evaluation.intervals import interval_of
 from tlstd.evaluation.log_intervals import influence_on
+from tlstd.evaluation.supported import Support
 from tlstd.page import write_page
 
 N, N_ACTIONS, GAMMA = 10, 3, 0.9
@@ -245,6 +249,51 @@ def test_with_overlapping_features_it_is_a_sensitivity() -> None:
     assert_allclose(silence.mass, below * sum((0.5 * (1.0 - below)) ** k for k in range(4)), rtol=0.1)
     assert silence.missing[0].state.startswith("states like (0.")
     assert silence.missing[0].action == "1"
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_leverage_by_a_dense_computation(pieces: int) -> None:
+    """φᵀ(ΦᵀΦ + ηI)⁻¹φ <= 1 for each action; an action without steps is never there."""
+    rng = np.random.default_rng(10)
+    n_actions, d = 3, 12
+    actions = rng.integers(0, 2, 60)
+    states = rng.standard_normal((60, d)) * (rng.random((60, d)) < 0.3)
+    states[:, 0] = 1.0
+    states[:, 5][actions == 0] = 0.0
+    X = shifted(sp.csr_array(states), actions, n_actions)
+    steps = Transitions(X, np.zeros(60), X, discounts=np.ones(60), trace_discounts=np.zeros(60))
+    support = Support([steps[i : i + 60 // pieces] for i in range(0, 60, 60 // pieces)], n_actions)
+    asked = 3.0 * rng.standard_normal((400, d)) * (rng.random((400, d)) < 0.3)
+    kept = support.kept(sp.csr_array(asked), np.full((400, n_actions), 1.0 / n_actions))
+    ridge = 0.5 * (states**2).sum() / 60
+    for a in range(n_actions):
+        own = states[actions == a]
+        leverages = np.einsum("ij,jk,ik->i", asked, np.linalg.inv(own.T @ own + ridge * np.eye(d)), asked)
+        assert a == 2 or 40 < (leverages > 1.0).sum() < 360
+        assert_array_equal(kept[:, a] > 0.0, (leverages <= 1.0) & (a < 2))
+
+
+def test_many_features_count_by_their_share() -> None:
+    """Beyond 1,000 features an action is there if at least half of ‖φ‖² lies on features that it had."""
+    d = 1_200
+    n = 1_100
+    X = sp.csr_array(np.eye(n, 2 * d) + np.eye(n, 2 * d, 1))  # two neighbouring features each, of action 0
+    support = Support([Transitions(X, np.zeros(n), X, discounts=np.ones(n), trace_discounts=np.zeros(n))], 2)
+    asked = sp.csr_array(np.eye(d)[[0, 1_150, 50]] + 0.9 * np.eye(d)[[1_199, 3, 1_180]])
+    assert_array_equal(support.kept(asked, np.tile([1.0, 0.0], (3, 1)))[:, 0], [1.0, 0.0, 1.0])
+
+
+def test_single_decisions() -> None:
+    """Without a future only the first action counts."""
+    rng = np.random.default_rng(11)
+    contexts, actions = rng.integers(0, 4, 800), rng.integers(0, 2, 800)
+    log = Log.from_arrays(contexts, contexts + actions + 0.0, actions=actions, discrete=True)
+    policy = np.tile([0.5, 0.3, 0.2], (4, 1))
+    found = tlstd.evaluate(log, gamma=0.0, policy=lambda states: policy[states], rewards=(0.0, 10.0))
+    assert found.silence is not None
+    assert_allclose(found.silence.mass, 0.2, rtol=1e-8)
+    assert_allclose(found.silence.interval.lower.value, 0.8 * contexts.mean() + 0.3, atol=1e-6)
+    assert {one.action for one in found.silence.missing} == {"2"}
 
 
 @pytest.mark.parametrize(

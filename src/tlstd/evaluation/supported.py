@@ -61,17 +61,17 @@ class Support:
     """
 
     def __init__(self, pieces: Iterable[Transitions], n_actions: int) -> None:
-        grams: list[sp.csr_array | None] = [None] * n_actions
+        found = [_Gram() for _ in range(n_actions)]
         self.is_table, n, d, square = True, 0, 0, 0.0
         for piece in pieces:
             X = sp.csr_array(piece.X)
             n, d, square = n + X.shape[0], X.shape[1] // n_actions, square + float((X.data**2).sum())
             self.is_table &= bool((np.diff(X.indptr) == 1).all())
             by_column = sp.csc_array(X)
-            for a in range(n_actions):
-                grams[a] = _added(grams[a], by_column[:, a * d : (a + 1) * d])
+            for a, gram in enumerate(found):
+                gram.add(by_column[:, a * d : (a + 1) * d])
         self.ridge = OUTSIDE * square / max(1, n)
-        self._actions = [_seen(gram, d, self.ridge, self.is_table) for gram in grams]
+        self._actions = [gram.finished(self.ridge, self.is_table) for gram in found]
 
     def kept(self, X: sp.csr_array, probabilities: FloatArray) -> FloatArray:
         """Probabilities (M, n_actions) in states with features X (M, d), 0 for actions that the log does not have."""
@@ -95,23 +95,32 @@ class Support:
         return np.asarray(out <= 1.0)
 
 
-def _added(gram: sp.csr_array | None, block: sp.csc_array) -> sp.csr_array | None:
-    """A Gram matrix and that of some more rows."""
-    if not block.nnz:
-        return gram
-    own = sp.csr_array(block.T @ block)
-    return own if gram is None else sp.csr_array(gram + own)
+class _Gram:
+    """ΦᵀΦ of the steps that took one action, up to ``MOST_FOR_LEVERAGE`` features; which features they have."""
 
+    def __init__(self) -> None:
+        self.squares: FloatArray = np.zeros(0)
+        self.matrix: sp.csr_array | None = None
 
-def _seen(gram: sp.csr_array | None, d: int, ridge: float, is_table: bool) -> _Seen:
-    places = np.full(d, -1, dtype=np.int64)
-    if gram is None:
-        return _Seen(places, None)
-    ids = np.flatnonzero(gram.diagonal())
-    places[ids] = np.arange(ids.size)
-    if is_table or ids.size > MOST_FOR_LEVERAGE:
-        return _Seen(places, None)
-    own = gram[ids][:, ids].toarray()
-    own[np.diag_indices(ids.size)] += ridge
-    factor = scipy.linalg.cho_factor(own, lower=True)
-    return _Seen(places, np.ascontiguousarray(scipy.linalg.cho_solve(factor, np.eye(ids.size))))
+    def add(self, block: sp.csc_array) -> None:
+        """Take in some more rows."""
+        first = not self.squares.size
+        squares = np.asarray(block.power(2).sum(axis=0)).ravel()
+        self.squares = squares if first else self.squares + squares
+        if np.count_nonzero(self.squares) > MOST_FOR_LEVERAGE:
+            self.matrix = None
+        elif first or self.matrix is not None:
+            own = sp.csr_array(block.T @ block)
+            self.matrix = own if first else sp.csr_array(self.matrix + own)
+
+    def finished(self, ridge: float, is_table: bool) -> _Seen:
+        """The features seen, and the inverse where it is needed and not too large."""
+        ids = np.flatnonzero(self.squares)
+        places = np.full(self.squares.size, -1, dtype=np.int64)
+        places[ids] = np.arange(ids.size)
+        if is_table or self.matrix is None or not ids.size:
+            return _Seen(places, None)
+        own = self.matrix[ids][:, ids].toarray()
+        own[np.diag_indices(ids.size)] += ridge
+        factor = scipy.linalg.cho_factor(own, lower=True)
+        return _Seen(places, np.ascontiguousarray(scipy.linalg.cho_solve(factor, np.eye(ids.size))))
