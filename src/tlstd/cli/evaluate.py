@@ -86,6 +86,17 @@ Compare = Annotated[
 ]
 All = Annotated[bool, typer.Option("--all", help="Leave no estimator out that takes long.")]
 Level = Annotated[float, typer.Option(metavar="SHARE", help="Of logs whose interval covers the true value.")]
+Returns = Annotated[
+    tuple[float, float] | None,
+    typer.Option(
+        metavar="LOW HIGH",
+        help="Range of discounted returns from any step on: what actions that the log does not have are worth.",
+    ),
+]
+Rewards = Annotated[
+    tuple[float, float] | None,
+    typer.Option(metavar="LOW HIGH", help="The same by the range of single rewards, summed over the horizon."),
+]
 Workers = Annotated[
     int, typer.Option(min=0, metavar="N", help="Let N processes of this machine read and keep the files.")
 ]
@@ -135,6 +146,8 @@ def command(
     compare: Compare = False,
     all_: All = False,
     level: Level = 0.95,
+    returns: Returns = None,
+    rewards: Rewards = None,
     workers: Workers = 0,
     cluster: Cluster = None,
     on_error: OnError = "stop",
@@ -175,11 +188,13 @@ def command(
         question |= {"policy": asked.policy, "start": start, "level": level, "cost": cost, "compare": compare}
         with progress() as report, kept_rounds(checkpoint):
             if workers or cluster is not None:
-                _refuse_with_workers(against, {"--estimate": estimate, "--all": all_})
+                ranges = {"--returns": returns is not None, "--rewards": rewards is not None}
+                _refuse_with_workers(against, {"--estimate": estimate, "--all": all_} | ranges)
                 question |= {"on_error": on_error, "checkpoint": checkpoint, "spill": spill}
                 found = asked.named(_on_workers(source, workers, cluster, question, report))
             else:
                 question |= {"probabilities": "estimate" if estimate else "logged", "all": all_}
+                question |= {"returns": returns, "rewards": rewards}
                 found = _here(source, asked, other, question, report)
             report("how far to trust it", 0.95)
             shown = _shown(found, json_)

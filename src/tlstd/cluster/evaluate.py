@@ -132,6 +132,9 @@ def evaluate_files(
         row = with_middle(Row(first.name, solved.means, perf_counter() - began, first.note), found.interval)
         others = ()
         answer = replace(answer, notes=(*answer.notes, *([found.note] if found.note else [])))
+        if answer.silence is not None:
+            said = (*said, "Warning: the interval has no room for what actions are worth that the log does not have.")
+            answer = replace(answer, silence=None, influenced=None)
     else:
         values = solved.means | dict(list(first.values.items())[:1])
         row = replace(first, values=values, seconds=perf_counter() - began)

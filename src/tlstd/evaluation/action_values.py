@@ -63,28 +63,20 @@ def action_transitions(
 
     Where the target is a table, cut-off episodes lose their last step: the table does not have its next state. The
     table of a piece that goes on has one more row, for the state after it. ``offsets`` (n_actions,) are taken off the
-    values: rewards are r - c_a + γ Σ_a′ π(a′|s′) c_a′.
+    values: rewards are r - c_a + γ Σ_a′ π(a′|s′) c_a′. Where the target has a ``support``, x′ is the sum over the
+    supported actions, and what the others are worth is part of the reward.
     """
     steps = log.transitions(features, gamma)
     base = sp.csr_array(steps.store)
-    final = needed_finals(log)
     assert log.actions is not None
-    kept: slice | IntArray = slice(None)
-    if target.table is not None:
-        known = len(log)
-        order = np.arange(known)
-        if log.goes_on and final.size and len(target.table) > known:  # the state after the piece comes last
-            order = np.append(order, base.shape[0] - 1)
-        probabilities = np.zeros((base.shape[0], n_actions))
-        probabilities[order, : target.table.shape[1]] = target.table[: order.size]
-        kept = np.flatnonzero(np.isin(steps.next_rows, order) | (steps.discounts == 0.0))
-    else:
-        seen = np.concatenate([log.observations, log.final[final]]) if final.size else log.observations
-        probabilities = target.probabilities(seen, n_actions)
+    kept, probabilities = chances(log, steps, target, n_actions)
+    probabilities, beyond = target.valued(base, probabilities)
     rows, next_rows, discounts = steps.rows[kept], steps.next_rows[kept], steps.discounts[kept]
     actions, rewards = log.actions[rows].astype(np.int64), steps.rewards[kept]
     if offsets is not None:
         rewards = rewards - offsets[actions] + discounts * (probabilities @ offsets)[next_rows]
+    if beyond is not None:
+        rewards = rewards + discounts * beyond[next_rows]
     return Transitions(
         shifted(base[rows], actions, n_actions),
         rewards,
@@ -92,6 +84,24 @@ def action_transitions(
         discounts=discounts,
         trace_discounts=steps.trace_discounts[kept],
     )
+
+
+def chances(log: Log, steps: Transitions, target: Target, n_actions: int) -> tuple[slice | IntArray, FloatArray]:
+    """The steps of a log whose next state's actions are known, and the target's probabilities of all actions.
+
+    The latter (B, n_actions) are in the states of ``steps.store``: 0 where a table does not have the state.
+    """
+    final = needed_finals(log)
+    if target.table is None:
+        seen = np.concatenate([log.observations, log.final[final]]) if final.size else log.observations
+        return slice(None), target.probabilities(seen, n_actions)
+    known, size = len(log), steps.store.shape[0]
+    order = np.arange(known)
+    if log.goes_on and final.size and len(target.table) > known:  # the state after the piece comes last
+        order = np.append(order, size - 1)
+    probabilities = np.zeros((size, n_actions))
+    probabilities[order, : target.table.shape[1]] = target.table[: order.size]
+    return np.flatnonzero(np.isin(steps.next_rows, order) | (steps.discounts == 0.0)), probabilities
 
 
 def joint_transitions(

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.influence import standard_error
 from tlstd.evaluation.intervals import NOT_COVERED, Interval, difference_interval, interval_about
+from tlstd.evaluation.silence import between
 
 if TYPE_CHECKING:
     from tlstd.evaluation.evaluation import Evaluation
@@ -74,7 +75,9 @@ class Comparison:
     def __str__(self) -> str:
         found, verb = self.difference, "costs" if self.other.cost else "is worth"
         shown = f"{bounds(found)} ({100 * found.level:.4g}%)" if np.isfinite(found.half_width) else "no interval"
-        head = f"{sentence(self.first)} compared with {self.name}, which {verb} {self.other.value:.5g}"
+        value = self.other.value
+        worth = f"which {verb} {value:.5g}" if np.isfinite(value) else "whose value is not known"
+        head = f"{sentence(self.first)} compared with {self.name}, {worth}"
         return f"{head}: {found.value:+.5g}, {shown}.\n{self.verdict}"
 
 
@@ -92,6 +95,9 @@ def difference(a: Evaluation, b: Evaluation, *, states: ArrayLike | None = None,
         Whose mean value is compared; of the start states, if left out.
     level : float in (0, 1)
     """
+    if states is None and not (a.silence is None and b.silence is None):
+        lower = difference(a.at_worth(highest=False), b.at_worth(highest=True), level=level)
+        return between(lower, difference(a.at_worth(highest=True), b.at_worth(highest=False), level=level))
     if states is None and (a.by_returns is not None or b.by_returns is not None):
         return _by_episodes(a, b, level)
     return difference_interval(a.influence(states), b.influence(states), level)

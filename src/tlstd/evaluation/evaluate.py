@@ -19,7 +19,8 @@ from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.intervals import Interval, interval_of
 from tlstd.evaluation.log_intervals import asked_states, influences_on, learned_rows
 from tlstd.evaluation.ratios import importance_ratios
-from tlstd.evaluation.table_actions import add_action_values
+from tlstd.evaluation.silence import PairOfNumbers
+from tlstd.evaluation.table_actions import add_action_values, add_silence
 from tlstd.evaluation.table_states import add_state_values
 from tlstd.evaluation.task import EvaluationTask, Features, Probabilities, Start
 from tlstd.evaluation.whole_episodes import WholeEpisodes, whole_episodes
@@ -40,6 +41,8 @@ def evaluate(
     cost: bool = False,
     cluster: Any = None,
     compare: bool = False,
+    returns: PairOfNumbers | None = None,
+    rewards: PairOfNumbers | None = None,
     report: Callable[[str, float], None] | None = None,
 ) -> Evaluation:
     """The value of a policy from a log of steps, by several estimators side by side.
@@ -80,6 +83,12 @@ def evaluate(
         and a policy a function (``docs/clusters.md``).
     compare : bool
         Show LSTD, t-LSTD and TD beside the answer too, which take longer than it; so does ``all``.
+    returns : (LOW, HIGH), optional
+        The range of discounted returns from any step on. Actions of the policy that the log does not have are worth
+        something in it, which widens the interval of action values (``docs/trust.md``). Left out, it is the range of
+        returns in the log, an assumption.
+    rewards : (LOW, HIGH), optional
+        The same by the range of single rewards, summed over the horizon 1/(1-γ).
     report : function of a text and a share, optional
         Called as things go on.
 
@@ -118,10 +127,13 @@ def evaluate(
     if cluster is not None:
         options = {"features": features, "policy": policy, "start": start, "estimators": estimators, "report": report}
         options |= {"level": level, "cost": cost, "compare": compare}
-        if probabilities != "logged" or parameters.flag("all", all):
-            given = f"probabilities={probabilities!r}" if probabilities != "logged" else f"all={all!r}"
+        ranges = {"returns": returns, "rewards": rewards}
+        given = [f"{name}={pair!r}" for name, pair in ranges.items() if pair is not None]
+        given += [f"probabilities={probabilities!r}"] * (probabilities != "logged")
+        given += [f"all={all!r}"] * parameters.flag("all", all)
+        if given:
             raise InvalidParameterError(
-                f"{given} with a cluster is for one process, which holds the whole log: leave it out, or leave out "
+                f"{given[0]} with a cluster is for one process, which holds the whole log: leave it out, or leave out "
                 "cluster"
             )
         files = import_module("tlstd.cluster.evaluate")  # it builds on this module
@@ -141,6 +153,8 @@ def evaluate(
         report,
         cost=cost,
         compare=compare,
+        returns=returns,
+        rewards=rewards,
     )
     return answered(run)
 
@@ -149,6 +163,7 @@ def answered(run: EvaluationTask, with_interval: bool = True) -> Evaluation:
     """The answer to what is asked; without an interval, its value is that of the regularised model."""
     fitted = _fitted(run, _with_interval if with_interval else _without_interval)
     run.report("done", 1.0)
+    silence = run.silence if run.rows[0].name == "LSTDQ" else None
     return Evaluation(
         tuple(run.rows),
         fitted.values,
@@ -163,6 +178,8 @@ def answered(run: EvaluationTask, with_interval: bool = True) -> Evaluation:
         n_steps=len(run.log),
         returned=run.returned,
         influenced=run.influence_of(fitted),
+        limits=run.limits,
+        silence=silence,
     )
 
 
@@ -175,7 +192,8 @@ def _with_interval(run: EvaluationTask, fitted: Fitted) -> Fitted:
     own = "KrylovLSTD" if fitted.values.kind == "states" else "LSTDQ"
     at = next((i for i, row in enumerate(run.rows) if row.name.startswith(own)), None)
     began, returned = perf_counter(), _returns(run, fitted)
-    asked = [] if at is None else [asked_states(fitted)]
+    silence = add_silence(run, fitted) if own == "LSTDQ" and at is not None else None
+    asked = [] if at is None or silence is not None else [asked_states(fitted)]
     if returned is not None and returned.cuts is not None and returned.rests_on_model:
         asked.append(returned.cuts)
     before = perf_counter() - began
@@ -183,7 +201,10 @@ def _with_interval(run: EvaluationTask, fitted: Fitted) -> Fitted:
     if asked:
         run.report(f"{own}: interval", 0.0)
         found = influences_on(fitted, asked)
-    if at is not None:
+    if at is not None and silence is not None:
+        run.influences.append((fitted, silence.middle))
+        run.rows[at] = with_middle(run.rows[at], silence.interval)
+    elif at is not None:
         run.influences.append((fitted, found[0]))
         run.rows[at] = with_middle(run.rows[at], interval_of(found[0], run.level))
     if returned is not None:

@@ -20,9 +20,10 @@ from tlstd.evaluation.influence import Influence
 from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.log_intervals import IntervalKind, influence_on, interval_for, learned_rows
 from tlstd.evaluation.names import doubt_about_cost
-from tlstd.evaluation.rungs import rung_of
+from tlstd.evaluation.rungs import REFUSAL, Rung, rung_of
+from tlstd.evaluation.silence import Limits, Silence, SilentInterval
 from tlstd.evaluation.trust import Answer, Trust, assess
-from tlstd.evaluation.trust.verdict import worst
+from tlstd.evaluation.trust.verdict import short, worst
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.evaluation.views import Views, views
 from tlstd.evaluation.whole_episodes import WholeEpisodes, episodes_of_groups
@@ -81,15 +82,24 @@ class Evaluation:
     influenced: Influence | None = field(default=None, repr=False)
     """The model's influence on the start states, where it was computed with the answer."""
 
+    limits: Limits | None = None
+    """The range of discounted returns, where it was told."""
+    silence: Silence | None = field(default=None, repr=False)
+    """Of an answer from action values: what the log does not have of the policy's actions; None if it has all."""
+
+    @property
+    def _rung(self) -> Rung:
+        return REFUSAL if self.silence is not None and self.silence.refuses else rung_of(self.rows[0].name)
+
     @property
     def rung(self) -> str:
-        """What the value stands on: "mean of returns", "returns with tails", "least squares", ..."""
-        return rung_of(self.rows[0].name).name
+        """What the value stands on: "mean of returns", "returns with tails", "least squares", ..., or "refusal"."""
+        return self._rung.name
 
     @property
     def assumption(self) -> str:
         """What that assumes, in one sentence."""
-        return rung_of(self.rows[0].name).assumption
+        return self._rung.assumption
 
     @property
     def by_returns(self) -> WholeEpisodes | None:
@@ -103,8 +113,8 @@ class Evaluation:
 
     @property
     def value(self) -> float:
-        """The value of the policy: the mean over start states."""
-        return self.rows[0].value
+        """The value of the policy: the mean over start states. NaN of a refusal: only the interval is known."""
+        return float("nan") if self._rung is REFUSAL else self.rows[0].value
 
     @cached_property
     def trust(self) -> Trust | None:
@@ -113,9 +123,8 @@ class Evaluation:
             return None
         row = self.of_model
         own = None if row.interval is None or row.plain is None else _bounded(row.interval)
-        answer = Answer(
-            own, row.plain, self.value, self.rung, self.returned, self.influenced, self.left_out, self.n_steps
-        )
+        of_log = self.returned, self.influenced, self.left_out, self.n_steps
+        answer = Answer(own, row.plain, self.rows[0].value, self.rung, *of_log, self.limits, self.silence)
         return assess(self.fitted, answer)
 
     @property
@@ -214,6 +223,12 @@ class Evaluation:
             return self.influenced
         return influence_on(self._known(), states)
 
+    def at_worth(self, highest: bool) -> Evaluation:
+        """The same answer where actions that the log does not have are worth the most, or the least."""
+        if self.silence is None:
+            return self
+        return replace(self, silence=None, influenced=self.silence.upper if highest else self.silence.lower)
+
     def by_episode(self) -> EpisodeValue:
         """The value, with what each episode of the log has moved it by."""
         log = self._known().log
@@ -264,6 +279,7 @@ class Evaluation:
             "interval": None if self.interval_or_none is None else self.interval_or_none.to_dict(),
             "rung": self.rung,
             "assumption": self.assumption,
+            "silence": None if self.silence is None else self.silence.to_dict(),
             "gamma": self.gamma,
             "source": self.source,
             "features": repr(self.model.features),
@@ -306,6 +322,9 @@ class Evaluation:
         if not np.isfinite(found.half_width):
             return ["Warning: one episode, too short to be cut into blocks, says nothing about others: no interval."]
         about = [f"The interval {bounds(found)} covers {found.covers}."]
+        if isinstance(found, SilentInterval):
+            parts = f"{short(found.sampling)} is chance and {short(found.silence)} is what the log does not have"
+            about.append(f"Of its half-width {short(found.half_width)}, {parts}.")
         if found.kind == "sampled":
             about.append("The adjoint system of the interval was solved for a sample of the steps.")
         return about

@@ -81,11 +81,14 @@ class Fitted:
             return self.values.encode(starts.observations)
         target = self.target
         assert target is not None
-        if target.function is not None:
+        if target.function is not None and target.support is None:
             return self.values.encode(starts.observations, policy=target.function)
+        if target.function is not None:
+            chances = target.probabilities(starts.observations, self.values.n_actions)
+            return self.values.encode(starts.observations, probabilities=chances, target=target)
         if starts.probabilities is None:
             raise InvalidInputError("start are states, but the policy is a table of the log's states: pass a function")
-        return self.values.encode(starts.observations, probabilities=starts.probabilities)
+        return self.values.encode(starts.observations, probabilities=starts.probabilities, target=target)
 
     def mean(self, name: str) -> float:
         """The mean value of a set of start states."""

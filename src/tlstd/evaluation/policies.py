@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from traceback import extract_tb
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tlstd.core.arrays import FloatArray, IntArray, Matrix, as_array, as_floats
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
+from tlstd.evaluation.supported import Support
 from tlstd.logs.log import Log
 
 Policy: TypeAlias = Callable[[NDArray[Any]], ArrayLike]
@@ -40,11 +41,24 @@ class Target:
     function: Policy | None = None
     table: FloatArray | None = None
     logged: FloatArray | None = None
+    support: Support | None = None
+    """Actions that the log has: what the policy does beyond them is worth ``worth``. None: all actions count alike."""
+    worth: float = 0.0
 
     def of_rows(self, start: int, stop: int) -> Target:
         """The target for a piece of the log; its table has one more row, if there is one."""
         table = None if self.table is None else self.table[start : stop + 1]
-        return Target(self.function, table, None if self.logged is None else self.logged[start:stop])
+        return replace(self, table=table, logged=None if self.logged is None else self.logged[start:stop])
+
+    def valued(self, X: Matrix, probabilities: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """Probabilities (M, n_actions) of actions whose values are learned, in states with features X (M, d).
+
+        And (M,) what the other actions are worth by their probabilities; None where all are learned.
+        """
+        if self.support is None:
+            return probabilities, None
+        kept = self.support.kept(sp.csr_array(X), probabilities)
+        return kept, self.worth * (probabilities - kept).sum(axis=1)
 
     def n_actions(self, log: Log) -> int:
         """Number of discrete actions, of the log and of the policy."""
@@ -79,7 +93,7 @@ class Target:
         if rows is None:
             return self
         table = None if self.table is None else self.table[rows]
-        return Target(self.function, table, None if self.logged is None else self.logged[rows])
+        return replace(self, table=table, logged=None if self.logged is None else self.logged[rows])
 
     def probabilities(self, observations: NDArray[Any], n_actions: int) -> FloatArray:
         """(M, n_actions) by the function, for discrete actions."""

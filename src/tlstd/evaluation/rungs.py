@@ -35,6 +35,7 @@ ACTION_VALUES = Rung(
 DOUBLY_ROBUST = Rung(
     "doubly robust", "The probabilities of the logged actions are right; the action values need not be."
 )
+REFUSAL = Rung("refusal", "Nothing: the log does not have enough of the policy's actions for a value.")
 SAMPLING = Rung("importance sampling", "The probabilities of the logged actions are right.")
 
 OF_ROWS = {

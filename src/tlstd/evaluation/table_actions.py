@@ -11,6 +11,7 @@ from tlstd.data.transitions import Transitions
 from tlstd.evaluation.action_values import choose_dimension, constants
 from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.policies import Target
+from tlstd.evaluation.silence import Silence, seen_limits, silence_of
 from tlstd.evaluation.task import EvaluationTask
 from tlstd.evaluation.value_function import Kind, ValueFunction
 from tlstd.krylov.krylov_lstd import KrylovLSTD
@@ -55,6 +56,15 @@ def add_action_values(run: EvaluationTask, target: Target) -> Fitted:
     means = {name: float(np.mean(values.values_of(fitted.encode(starts)))) for name, starts in run.starts.items()}
     run.add("LSTDQ", began, means, f"dimension {choice.dimension}" + " (not chosen)" * (not choice.decided))
     return fitted
+
+
+def add_silence(run: EvaluationTask, fitted: Fitted) -> Silence | None:
+    """Find what the log does not have of the target's actions; None if it has all."""
+    run.report("LSTDQ: actions that the log does not have", 0.4)
+    run.silence = silence_of(fitted, lambda: run.limits or seen_limits(run.log, run.gamma), run.level)
+    if run.silence is not None:
+        run.notes.append(f"LSTDQ: {run.silence.note}")
+    return run.silence
 
 
 def _warn(run: EvaluationTask, steps: Transitions) -> None:

@@ -21,6 +21,7 @@ from tlstd.evaluation.influence import Influence
 from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.names import doubt_about_cost, policy_name
 from tlstd.evaluation.policies import as_target
+from tlstd.evaluation.silence import PairOfNumbers, Silence, given_limits
 from tlstd.evaluation.whole_episodes import WholeEpisodes
 from tlstd.features.auto_tiles import AutoTiles
 from tlstd.features.base import FeatureMap, check_map
@@ -108,6 +109,8 @@ class EvaluationTask:
         each: Each = one_by_one,
         cost: bool = False,
         compare: bool = False,
+        returns: PairOfNumbers | None = None,
+        rewards: PairOfNumbers | None = None,
     ) -> None:
         self.gamma = parameters.real("gamma", gamma, low=0.0, high=1.0)
         if self.gamma == 0.0 and not log.has_episodes:
@@ -118,6 +121,7 @@ class EvaluationTask:
         if self.gamma == 1.0 and not log.terminated.any():
             raise InvalidParameterError("gamma is 1, but no episode of the log terminates: use gamma < 1")
         self.notes: list[str] = list(log.notes)
+        self.limits = given_limits(returns, rewards, self.gamma, bool(log.terminated.any()))
         self.cost = self._cost(cost)
         self.policy = self._policy(policy)
         self.policy_name = policy_name(self.policy, log)
@@ -133,6 +137,7 @@ class EvaluationTask:
         self.rows: list[Row] = []
         self.returned: WholeEpisodes | None = None
         self.influences: list[tuple[Fitted, Influence]] = []
+        self.silence: Silence | None = None
         self.continuous = log.actions is not None and log.actions.ndim == 2
         self.given_features = features
         self.starts = self._start_sets(start)

@@ -111,11 +111,12 @@ class ValueFunction:
         policy: Policy | None = None,
         actions: ArrayLike | None = None,
         probabilities: FloatArray | None = None,
+        target: Target | None = None,
     ) -> Encoded:
         """Features (M, n) and offsets (M,): features times weights, and offsets, are the values of states.
 
         Of action values Σ_a π(a|s) φ(s, a) and Σ_a π(a|s) c_a, by a policy, by the actions meant, or by probabilities
-        (M, n_actions).
+        (M, n_actions), of which a target with a ``support`` takes the supported ones.
         """
         observations = as_array(states, "states")
         if observations.ndim not in (1, 2):
@@ -139,7 +140,11 @@ class ValueFunction:
             raise InvalidInputError("these are values of states and actions: pass a policy, or the actions")
         full = np.zeros((len(rows), self.n_actions))
         full[:, : probabilities.shape[1]] = probabilities
-        return Encoded(expected(sp.csr_array(X), full), full @ self.offsets)
+        beyond: FloatArray | None = None
+        if target is not None:
+            full, beyond = target.valued(X, full)
+        offsets = full @ self.offsets
+        return Encoded(expected(sp.csr_array(X), full), offsets if beyond is None else offsets + beyond)
 
     def _joint(
         self, observations: NDArray[Any], rows: FloatArray, policy: Policy | None, actions: ArrayLike | None

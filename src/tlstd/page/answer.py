@@ -7,6 +7,7 @@ import numpy as np
 from tlstd.evaluation.comparison import Comparison, sentence
 from tlstd.evaluation.evaluation import Evaluation
 from tlstd.evaluation.intervals import Interval
+from tlstd.evaluation.rungs import REFUSAL
 from tlstd.evaluation.trust import Trust
 from tlstd.logs.messages import count_of
 from tlstd.page.markup import Html, element, join
@@ -30,6 +31,8 @@ OF_TWO = {
 def headline(evaluation: Evaluation) -> str:
     """The value as it is shown."""
     interval = evaluation.interval_or_none
+    if evaluation.rung == REFUSAL.name:
+        return "No value"
     return number(evaluation.value) if interval is None else rounded(evaluation.value, interval.half_width)
 
 
@@ -39,7 +42,8 @@ def answer(evaluation: Evaluation) -> Html:
     about: object = ""
     says = [element("p", _what(evaluation), class_="says")]
     if interval is not None and np.isfinite(interval.half_width):
-        about = join(" ", element("span", _about(interval), class_="about"))
+        if evaluation.rung != REFUSAL.name:
+            about = join(" ", element("span", _about(interval), class_="about"))
         low, high = (rounded(end, interval.half_width) for end in (interval.low, interval.high))
         head = element("strong", f"{interval.level:.0%} interval: {low} to {high}.")
         says.append(element("p", head, f" It covers {interval.covers}."))

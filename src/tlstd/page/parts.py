@@ -208,7 +208,7 @@ def _of(evaluation: Evaluation, name: str) -> Check | None:
 def _uncorrected(evaluation: Evaluation) -> str:
     """For captions: how far the model that figures show is from the answer; empty where nobody would see it."""
     plain, interval = evaluation.of_model.plain, evaluation.interval_or_none
-    if plain is None or interval is None:
+    if plain is None or interval is None or not np.isfinite(evaluation.value):
         return ""
     off = plain - evaluation.value
     if abs(off) < VISIBLE * interval.half_width:

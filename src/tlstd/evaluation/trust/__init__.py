@@ -24,6 +24,7 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     ends.ends,
     support.starts,
     support.actions,
+    support.silence,
     weights.ratios,
     weights.effective,
     weights.influence,
@@ -43,7 +44,7 @@ OF_LOG = frozenset({"left_out", "episodes", "horizon", "ends", "influence", "ins
 matters."""
 OF_WEIGHTS = frozenset({"ratios", "effective", "actions"})
 """Checks of what weights returns, where another policy's value rests on it."""
-OF_ALL = ("left_out", "regularisation", "inside")
+OF_ALL = ("left_out", "regularisation", "inside", "silence")
 """Checks of the log and the answer, whatever the model has learned from."""
 COUNTS = ("episodes", "horizon")
 """Checks that look at all that the model has learned from."""

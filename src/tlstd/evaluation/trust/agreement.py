@@ -88,17 +88,19 @@ def inside(evidence: Evidence) -> Check:
     """Whether the answer is within the returns of the log, completed where they were cut off."""
     name, title = "inside", "Answer and range of returns"
     value, usable = evidence.answer.value, evidence.returns[evidence.weights > 0.0]
-    if value is None or not usable.size:
+    told, limits = evidence.answer.limits is not None, evidence.answer.limits
+    if value is None or (limits is None and not usable.size):
         return unchecked(name, title, "There are no returns to compare the answer with.")
-    low, high = float(usable.min()), float(usable.max())
+    low, high = limits[:2] if limits is not None else (float(usable.min()), float(usable.max()))
+    where = "range of returns that was given" if told else "range of returns in the log"
     beyond = max(low - value, value - high, 0.0)
     out = beyond > TRIFLE * evidence.size
-    state = graded(out, out and evidence.on_policy)
-    sentence = f"The answer is within the range of returns in the log, {low:.4g} to {high:.4g}"
+    state = graded(out, out and (told or evidence.on_policy))
+    sentence = f"The answer is within the {where}, {low:.4g} to {high:.4g}"
     if out:
         sentence = (
-            f"The answer, {value:.4g}, is outside of the range of returns in the log, {low:.4g} to {high:.4g}: no "
-            "mixture of what was seen gives it. Check end flags and γ, and try other features"
+            f"The answer, {value:.4g}, is outside of the {where}, {low:.4g} to {high:.4g}: no mixture of "
+            "such returns gives it. Check end flags and γ, and try other features"
         )
     return Check(
         name,
@@ -107,7 +109,7 @@ def inside(evidence: Evidence) -> Check:
         beyond / evidence.spread if evidence.spread > 0.0 else 0.0,
         "distance of the answer from the range of logged returns, in standard deviations of returns",
         "any (0.1% of a usual return), for another policy than the logged one",
-        "any (0.1% of a usual return), for the logged policy",
+        "any (0.1% of a usual return), for the logged policy or where the range was given",
         "A value is a mean of returns. That of the logged policy cannot be outside of them. That of another policy "
         "can, if it does what was never done over a whole episode.",
         f"{sentence}.",

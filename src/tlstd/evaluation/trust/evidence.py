@@ -22,6 +22,7 @@ from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.log_intervals import influence_on
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.reference import part, reference_values
+from tlstd.evaluation.silence import Limits, Silence
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.evaluation.whole_episodes import WholeEpisodes
 from tlstd.features.auto_tiles import AutoTiles
@@ -66,6 +67,10 @@ class Answer(NamedTuple):
     left_out: LeftOut = LeftOut()
     n_steps: int = 0
     """Of the log that is asked about, where the model's may be a part of it."""
+    limits: Limits | None = None
+    """The range of discounted returns, where it was told."""
+    silence: Silence | None = None
+    """What the log does not have of the policy's actions, where the answer is made of their values."""
 
 
 class Mean(NamedTuple):

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.evaluation.policies import Target
+from tlstd.evaluation.silence import REFUSED
 from tlstd.evaluation.trust.evidence import Evidence
 from tlstd.evaluation.trust.neighbours import MOST_QUERIES, Neighbours, thinned
+from tlstd.evaluation.trust.predictions import unchecked
 from tlstd.evaluation.trust.verdict import Check, graded, percent
 from tlstd.features.states import encoded
 
@@ -72,12 +74,12 @@ def _far_states(evidence: Evidence, asked: NDArray[Any]) -> NDArray[np.bool_]:
 
 def actions(evidence: Evidence) -> Check:
     """The share of the policy's future that lies behind actions which the log never shows."""
-    target, unchecked = evidence.target, None
+    target, why = evidence.target, None
     per_step = at_start = 0.0
     if target is None:
-        unchecked = "The policy asked for is the one that acted: it did what it does"
+        why = "The policy asked for is the one that acted: it did what it does"
     elif target.logged is not None:
-        unchecked = "Only the probabilities of logged actions are known: what else the policy would do is not"
+        why = "Only the probabilities of logged actions are known: what else the policy would do is not"
     else:
         per_step, at_start = _unsupported(evidence, target)
     beyond = 1.0 - (1.0 - at_start) / (1.0 + per_step * evidence.horizon)
@@ -91,16 +93,49 @@ def actions(evidence: Evidence) -> Check:
     return Check(
         "actions",
         "Actions like those logged",
-        state if unchecked is None or target is None else "unchecked",
-        beyond if unchecked is None else None,
+        state if why is None or target is None else "unchecked",
+        beyond if why is None else None,
         "share of the policy's discounted future behind an action that the log does not show",
         f"more than {percent(LITTLE)}",
         f"more than {percent(MUCH)}",
         f"An action is not shown where none of {SIMILAR} similar states has it although the policy would have taken it "
         f"{EXPECTED:g} times (by the rule of three, the log then takes it less often than the policy with 95% "
         "confidence). With probability p a step, p·H/(1 + p·H) of a future of H steps lies behind the first one.",
-        f"{unchecked or sentence}.",
-        {} if unchecked else {"per_step": per_step, "at_start": at_start},
+        f"{why or sentence}.",
+        {} if why else {"per_step": per_step, "at_start": at_start},
+    )
+
+
+def silence(evidence: Evidence) -> Check:
+    """How much of the answer is the worth of actions that the log does not have."""
+    found, values = evidence.answer.silence, evidence.sample.values
+    name, title = "silence", "Worth of actions that the log does not have"
+    if found is None and values.kind != "actions":
+        return unchecked(name, title, "The answer does not rest on values of discrete actions.")
+    if found is None:
+        state, sentence = "green", "The log has every action that the policy takes"
+    else:
+        state = graded(not found.limits.given, found.refuses)
+        sentence = found.sentence
+        if found.refuses:
+            sentence += ". No value can stand on that: log these actions, or ask about a policy that takes them less"
+        elif not found.limits.given:
+            sentence += (
+                f". They count as worth {found.limits}, the range of returns in the log, which is an assumption: give "
+                "the range (returns=, --returns)"
+            )
+    return Check(
+        name,
+        title,
+        state,
+        0.0 if found is None else found.mass,
+        "discounted probability that the policy takes an action that the log does not have",
+        "any, where the range of returns was not given",
+        f"an interval wider than {percent(REFUSED)} of the range of returns because of them",
+        "What was never logged is worth anything in the range of returns, and the interval has room for all of it. The "
+        "range in the log may be too narrow for actions that it does not have.",
+        f"{sentence}.",
+        {} if found is None else found.to_dict(),
     )
 
 

@@ -221,6 +221,10 @@ def _correction(evidence: Evidence) -> Correction:
         model = evidence.value_of_sample()
     else:
         answer, error = interval.value, interval.standard_error
+    silence = evidence.answer.silence
+    if silence is not None:  # the nearest of what the answer may be: the rest is not regularisation
+        ends = silence.lower.value, silence.upper.value
+        answer = min(max(model, min(ends)), max(ends))
     unit = max(evidence.spread, PRACTICAL * abs(answer))
     return Correction(answer, error, model, abs(answer - model) / unit if unit > 0.0 else 0.0)
 
@@ -231,9 +235,11 @@ def regularisation(evidence: Evidence) -> Check:
     found = _correction(evidence)
     if not (np.isfinite(found.error) and np.isfinite(found.answer)):
         return Check(name, title, "unchecked", None, "", "", "", "", "There is one episode only.", {})
-    state = found.state
+    state, which = found.state, evidence.model_s
+    if evidence.answer.silence is not None:
+        which = "The nearest of the values that the answer may have"
     sentence = (
-        f"{evidence.model_s}, {found.answer:.4g} ± {short(2 * found.error)}, was debiased from {found.model:.4g}, the "
+        f"{which}, {found.answer:.4g} ± {short(2 * found.error)}, was debiased from {found.model:.4g}, the "
         "mean of the values of single states"
     )
     if state != "green":
