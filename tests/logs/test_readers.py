@@ -246,6 +246,13 @@ class TestFiles:
             Log.from_frame(tmp_path)
 
 
+def test_numbered_columns_are_in_the_order_of_their_numbers() -> None:
+    """10 comes after 2, wherever the columns stand in the table."""
+    columns = {f"obs_{i}": [float(i)] for i in (10, 2, 0, 1, 9, 3, 8, 4, 7, 5, 6)}
+    log = Log.from_frame(columns | {"reward": [1.0], "terminated": [True]})
+    assert_array_equal(log.observations, [np.arange(11.0)])
+
+
 PRESETS: dict[str, dict[str, Any]] = {
     "lerobot": {
         "observation.state": [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]],
@@ -292,13 +299,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "terminated": [0, 1, 1],
     },
 }
-
-
-def test_numbered_columns_are_in_the_order_of_their_numbers() -> None:
-    """10 comes after 2, wherever the columns stand in the table."""
-    columns = {f"obs_{i}": [float(i)] for i in (10, 2, 0, 1, 9, 3, 8, 4, 7, 5, 6)}
-    log = Log.from_frame(columns | {"reward": [1.0], "terminated": [True]})
-    assert_array_equal(log.observations, [np.arange(11.0)])
 
 
 @pytest.mark.parametrize("preset", PRESETS)
