@@ -252,7 +252,7 @@ def test_what_is_refused() -> None:
 
 
 def test_a_few_long_episodes_carry_the_value() -> None:
-    """Six of 200 steps among thirty of one, all equally noisy: Student's t with (Σ n)²/Σ n² - 1 degrees, not with 35."""
+    """Six of 200 steps among thirty of one, equally noisy: Student's t has (Σ n)²/Σ n² - 1 degrees, and not 35."""
     rng, lengths = np.random.default_rng(0), np.repeat([200, 1], [6, 30])
     episodes = [(np.ones((n + 1, 1)), rng.standard_normal(n), True) for n in lengths]
     (found,) = influences(fit(Transitions.from_episodes(episodes, gamma=0.5), 0.0), [Asked(np.ones((1, 1)))])
