@@ -359,6 +359,14 @@ class TestSize:
                 model.update_many(steps)
             assert (model.n_updates, model.n_seen) == (0, 0)
 
+    def test_half_of_the_features_need_no_room_for_all(self) -> None:
+        """Where the first sample was sparse, a later one with many features takes room for those."""
+        model = LSTD(100, lambda_=0.0, memory_limit=8 * 60 * 60)
+        for n in (1, 50):
+            x = np.repeat([1.0, 0.0], [n, 100 - n])
+            model.update(Transition(x, 1.0, x, discount=0.5, trace_discount=0.5))
+        assert model.n_seen == 50
+
     @pytest.mark.parametrize("solver", ["direct", "recursive"])
     def test_before_any_data(self, solver: Solver) -> None:
         model = LSTD(3, lambda_=0.0, solver=solver)

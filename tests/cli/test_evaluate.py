@@ -561,3 +561,17 @@ def test_what_is_given_twice_is_refused(folder: Path, options: list[str], words:
     assert result.exit_code in (1, 2)
     assert words in result.output
     assert "abcdef" not in result.output
+
+
+# --- two policies in columns ------------------------------------------------------------------------------------------
+
+
+def test_a_policy_in_columns_against_another_in_columns(folder: Path) -> None:
+    """Each is read from its own column: always to the right, and to the left nine times of ten."""
+    right = pl.col("action").cast(float)
+    table().with_columns(p=pl.lit(0.5), right=right, left=0.9 - 0.8 * right).write_parquet(folder / "steps.parquet")
+    words = ("evaluate", "steps.parquet", "--gamma", "0.9", "--map", "probability=p", "--json")
+    found = json.loads(run(*words, "--policy", "column:right", "--against", "column:left").stdout)
+    alone = json.loads(run(*words, "--policy", "column:left").stdout)
+    assert (found["policy"], found["comparison"]["policy"]) == ("column:right", "column:left")
+    assert found["comparison"]["value"] == alone["value"] != found["value"]

@@ -172,3 +172,16 @@ def test_checkpoint(tmp_path: Path) -> None:
     assert all((folder / name).stat().st_mtime_ns == when for name, when in kept.items())
     with pytest.raises(StateError, match="another question"):
         evaluate_files(pattern, gamma=0.8, checkpoint=folder, estimators=FEW)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_episodes_have_the_names_of_one_machine(named: bool, tmp_path: Path) -> None:
+    """Those of the log; where it has none they are counted over all files."""
+    log = SHORT.with_columns(terminated=pl.col("step") == pl.col("step").max().over("episode"))
+    log = log if named else log.drop("episode", "step")
+    ends = np.flatnonzero(log["terminated"].to_numpy()) + 1
+    log[: ends[9]].write_parquet(tmp_path / "1.parquet")
+    log[ends[9] :].write_parquet(tmp_path / "2.parquet")
+    found = evaluate_files(tmp_path, gamma=0.9, estimators=("KrylovLSTD",)).fitted
+    assert found is not None
+    assert found.log.ids == Log.from_frame(log).ids

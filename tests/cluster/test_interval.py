@@ -18,7 +18,7 @@ from tlstd import KrylovLSTD, Transitions
 from tlstd.cluster import evaluate as of_files
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.group_sums import spread
-from tlstd.cluster.interval import AskedMean, Guess, sharded_interval
+from tlstd.cluster.interval import UNEXPLAINED, AskedMean, Guess, sharded_interval
 from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.shard import AskedStates, Shard
 from tlstd.cluster.shard_pool import InProcess
@@ -214,4 +214,5 @@ def test_as_if_solved_exactly(error: float, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("tlstd.cluster.interval.DIMENSIONS", (1, 2))
     stopped = sharded_interval(operator, weights, asked, guess, 0.95, counted)
     assert not stopped.settled
+    assert found.unexplained <= UNEXPLAINED < stopped.unexplained
     assert "after 3 rounds" in stopped.note

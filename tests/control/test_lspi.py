@@ -177,6 +177,19 @@ def test_the_judge_decides() -> None:
     assert held.value != held.history[held.chosen].weights.max()
 
 
+def test_held_out_action_values_are_learned_from_other_steps() -> None:
+    """Each policy is found from 45 of 60 steps, and judged by a model of the other 15."""
+    made: list[LSTD] = []
+
+    def make(n: int) -> LSTD:
+        made.append(full(n))
+        return made[-1]
+
+    table, features = random_table(np.random.default_rng(4), 6, 3, 60), StateAction(OneHot([0], [5]), 3)
+    policy_iteration(table.log(6), features, make, gamma=0.9, judge="held-out")
+    assert {model.n_updates for model in made if model.n_updates} == {45, 15}
+
+
 def test_impossible_values_are_said_and_not_chosen() -> None:
     """A model whose values are beyond all rewards, but for one policy."""
 

@@ -148,3 +148,13 @@ def test_few_steps_do_not_lean_towards_zero(reward: float) -> None:
         truth = (policy * made.action_values(policy, gamma)).sum(axis=1)[log.observations[log.start_rows]].mean()
         assert evaluation.value == pytest.approx(truth, rel=tolerance)
         assert any("one constant for each action" in note for note in evaluation.notes)
+
+
+def test_continuous_actions_that_end() -> None:
+    """Each action pays 1 + a, and ends every second time: the value of always taking ½ is 1.5 / (1 - γ/2) = 2."""
+    rng = np.random.default_rng(3)
+    n = 2_000
+    actions = rng.uniform(-1.0, 1.0, (n, 1))
+    log = Log.from_arrays(np.zeros((n, 1)), 1.0 + actions[:, 0], actions=actions, terminated=rng.random(n) < 0.5)
+    evaluation = tlstd.evaluate(log, gamma=0.5, policy=lambda s: np.full((len(s), 1), 0.5))
+    assert evaluation.value == pytest.approx(2.0, abs=0.1)

@@ -362,3 +362,10 @@ def test_policy_in_columns() -> None:
 def test_what_one_process_does_is_refused_with_a_cluster(option: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError, match="with a cluster is for one process"):
         evaluate("log.csv", gamma=0.9, cluster=object(), **option)
+
+
+def test_all_states_of_a_log_with_ends() -> None:
+    """Two steps an episode, the second one pays 1: its state is worth 1, the first one γ = ½."""
+    log = Log.from_arrays([0, 1] * 20, [0.0, 1.0] * 20, terminated=[False, True] * 20, n_observations=2)
+    for start, value in (("first", 0.5), ("all", 0.75)):
+        assert evaluate(log, gamma=0.5, start=start).value == pytest.approx(value)

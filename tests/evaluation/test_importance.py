@@ -54,3 +54,10 @@ def test_behaviour_is_found_by_regression() -> None:
     actions = (rng.random(4_000) < chance).astype(int)
     found = fitted_probabilities(X, actions, 2)
     assert np.abs(found - np.where(actions == 1, chance, 1.0 - chance)).mean() < 0.02
+
+
+def test_behaviour_is_found_where_features_are_large() -> None:
+    """Their exponentials are beyond all floats."""
+    X = np.array([[1e4], [-1e4]] * 50)
+    actions = np.array([0, 1] * 50)
+    assert fitted_probabilities(X, actions, 2) == pytest.approx(1.0)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import stdtrit
 
 from tlstd import KrylovLSTD, Transitions, random_walk
 from tlstd.core.arrays import FloatArray, IntArray
@@ -248,3 +249,14 @@ def test_what_is_refused() -> None:
         influences(KrylovLSTD(5, lambda_=0.0), [Asked(np.eye(5))])
     with pytest.raises(InvalidParameterError, match="level"):
         interval_of(influences(model, [Asked(np.eye(5))])[0], level=1.0)
+
+
+def test_a_few_long_episodes_carry_the_value() -> None:
+    """Six of 200 steps among thirty of one, equally noisy: Student's t has (Σ n)²/Σ n² - 1 degrees, and not 35."""
+    rng, lengths = np.random.default_rng(0), np.repeat([200, 1], [6, 30])
+    episodes = [(np.ones((n + 1, 1)), rng.standard_normal(n), True) for n in lengths]
+    (found,) = influences(fit(Transitions.from_episodes(episodes, gamma=0.5), 0.0), [Asked(np.ones((1, 1)))])
+    interval, degrees = interval_of(found), lengths.sum() ** 2 / (lengths**2).sum() - 1.0
+    assert found.groups.n_groups == lengths.size
+    assert interval.degrees == pytest.approx(degrees)
+    assert interval.half_width == pytest.approx(stdtrit(degrees, 0.975) * interval.standard_error)

@@ -133,8 +133,15 @@ def test_scores_are_those_of_choose(kind: dict[str, Any], lambda_: float) -> Non
 
 @pytest.mark.parametrize(
     "kind",
-    [EPISODES, STREAM, CUT_OFF, {"off_policy": True, "terminate": 0.2}, {"n_targets": 2, "terminate": 0.1}],
-    ids=["episodes", "stream", "cut off", "off-policy", "two targets"],
+    [
+        EPISODES,
+        STREAM,
+        CUT_OFF,
+        {"off_policy": True, "terminate": 0.2},
+        {"n_targets": 2, "terminate": 0.1},
+        {"n_targets": 2, **CUT_OFF},
+    ],
+    ids=["episodes", "stream", "cut off", "off-policy", "two targets", "two targets, cut off"],
 )
 @pytest.mark.parametrize("beta", [None, 0.003])
 def test_scores_by_hand(kind: dict[str, Any], beta: float | None) -> None:
@@ -143,7 +150,7 @@ def test_scores_by_hand(kind: dict[str, Any], beta: float | None) -> None:
     assert len(choices) == steps.n_targets
     for target, choice in enumerate(choices):
         check_choice(choice, literal_scores(steps, target, choice.scores.size, 0.6, beta))
-        assert ("completed by a reference" in choice.note) == (kind is CUT_OFF or "off_policy" in kind)
+        assert ("completed by a reference" in choice.note) == ("truncate" in kind or "off_policy" in kind)
 
 
 def test_each_target_has_its_own_dimension() -> None:

@@ -197,10 +197,12 @@ def test_chunks_mend_what_the_whole_mends(rows: int) -> None:
     assert_array_equal(whole.start_rows, [0, 2, 6])
 
 
-def test_time_limits_across_chunks() -> None:
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_time_limits_across_chunks(rows: int) -> None:
+    """Episodes of four steps go over two pieces, or over more."""
     columns = {"obs": np.arange(12.0), "reward": np.ones(12), "done": np.isin(np.arange(12), [3, 5, 9, 11])}
     whole = Log.from_frame(columns, time_limit=4)
-    pieces = list(read_chunks(columns, rows=3, time_limit=4))
+    pieces = list(read_chunks(columns, rows=rows, time_limit=4))
     assert_array_equal(np.concatenate([piece.truncated for piece in pieces]), whole.truncated)
     assert_array_equal(np.flatnonzero(whole.truncated), [3, 9])
 
@@ -242,6 +244,13 @@ class TestFiles:
             )
         with pytest.raises(InvalidInputError, match=r"1\.parquet, row 0"):
             Log.from_frame(tmp_path)
+
+
+def test_numbered_columns_are_in_the_order_of_their_numbers() -> None:
+    """10 comes after 2, wherever the columns stand in the table."""
+    columns = {f"obs_{i}": [float(i)] for i in (10, 2, 0, 1, 9, 3, 8, 4, 7, 5, 6)}
+    log = Log.from_frame(columns | {"reward": [1.0], "terminated": [True]})
+    assert_array_equal(log.observations, [np.arange(11.0)])
 
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -180,6 +180,19 @@ class TestWorkers:
             found = evaluate_files(tmp_path, gamma=0.9, estimators=FEW, columns={"episode": None})
             assert found.n_steps == 2 * SHORT.height
 
+    @pytest.mark.parametrize("change", [0.0, 1.0])
+    def test_a_file_that_is_left_out_is_not_repeated(self, change: float, tmp_path: Path) -> None:
+        """What only it has is read from a later file."""
+        thirds = np.array_split(ENDED["episode"].unique().sort(), 3)
+        early, middle, late = (pl.col("episode").is_in(names) for names in thirds)
+        other = pl.col("reward") + pl.when(middle).then(change).otherwise(0.0)
+        ENDED.filter(early | middle).write_parquet(tmp_path / "1.parquet")
+        ENDED.with_columns(reward=other).filter(middle | late).write_parquet(tmp_path / "2.parquet")
+        ENDED.filter(late).write_parquet(tmp_path / "3.parquet")
+        found = evaluate_files(tmp_path, gamma=0.9, estimators=FEW, on_error="skip")
+        assert found.n_steps == ENDED.height
+        assert sum(note.startswith(f"Left out: {tmp_path / '2.parquet'}") for note in found.notes) == 1
+
 
 class TestContentsWithWorkers:
     """Files are compared by the rules for the rows of one table."""

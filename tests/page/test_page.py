@@ -16,7 +16,7 @@ import pytest
 from tests.evaluation.trust_logs import few, garnet_off, stream, walk
 from tests.page.conftest import NASTY
 from tlstd.errors import StateError
-from tlstd.evaluation import Evaluation, evaluate
+from tlstd.evaluation import Evaluation, Trust, evaluate
 from tlstd.page import parts, render, write_page
 from tlstd.page.numbers import Scale, number
 
@@ -137,14 +137,15 @@ def test_pages_of_other_logs(make: object) -> None:
 
 
 def test_figures_say_that_they_show_the_model_before_debiasing(evaluation: Evaluation) -> None:
-    """In every caption, and by how much it differs; not where nobody would see it."""
+    """In every caption, and by how much it differs; not where nobody would see it. Strong if a check warns."""
     row = evaluation.rows[0]
     assert row.interval is not None
+    assert evaluation.trust is not None
     names = ("episodes", "maps")
 
-    def shown(plain: float, name: str) -> tuple[str, int]:
+    def shown(plain: float, name: str, trust: Trust | None = evaluation.trust) -> tuple[str, int]:
         made = replace(evaluation, rows=(replace(row, plain=plain), *evaluation.rows[1:]))
-        vars(made)["trust"], vars(made)["views"] = evaluation.trust, evaluation.views  # as they were
+        vars(made)["trust"], vars(made)["views"] = trust, evaluation.views  # as they were
         section = getattr(parts, name)(made, parts.Numbering())
         text = "".join(section.content)
         return text, text.count("<figcaption>")
@@ -155,6 +156,11 @@ def test_figures_say_that_they_show_the_model_before_debiasing(evaluation: Evalu
         assert text.count(f"Uncorrected model, on average {off} below the answer.") == figures == 3
         assert f"where the answer is {number(row.value)}" in text
         assert "Uncorrected" not in shown(row.value, name)[0]
+    check, far = evaluation.trust["regularisation"], row.value - 8.0 * row.interval.half_width
+    for state in ("unchecked", "green", "amber", "red"):
+        text, _ = shown(far, "maps", Trust((replace(check, state=state),), ""))
+        assert ("<p><strong>" in text) == (state in ("amber", "red"))
+    assert "<p><strong>" not in shown(far, "maps", None)[0]
 
 
 def test_what_was_asked_and_read_as_what(evaluation: Evaluation) -> None:

@@ -138,3 +138,14 @@ def test_selection_among_thirty_thousand_features() -> None:
     assert np.count_nonzero(np.abs(model.sparse_weights.values) > 0.3) == 5
     chosen = choose(lambda penalty: LARSTD(d, penalty=penalty, lambda_=0.0), [0.9, 0.1], steps, folds=2)
     assert chosen.value == 0.1
+
+
+def test_the_inverse_is_followed_and_not_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where A is well-conditioned, features that join and leave cost O(k²): no matrix is decomposed."""
+    monkeypatch.delattr("tlstd.zoo.lars_path.solve_lu")
+    rng = np.random.default_rng(0)
+    B, skew = rng.standard_normal((2, 25, 25))
+    A, b = B @ B.T / 25 + 0.05 * np.eye(25) + 0.3 * (skew - skew.T), rng.standard_normal(25)
+    path = lars(lambda j: A[:, j], b, 0.0, 25)
+    assert (np.diff(path.n_active) < 0).any()
+    assert_solves(A, b, whole(path, 25), 0.0)

@@ -116,6 +116,8 @@ def test_refusals_change_nothing() -> None:
     for make in (ProjectedLSTD, SketchedLSTD):
         with pytest.raises(InvalidParameterError, match="nonzeros is 5 with dimension=4: it must be at most that"):
             make(9, 4, lambda_=0.5, nonzeros=5)
+        with pytest.raises(InvalidParameterError, match=r"rcond is 1\.0: it must lie in \[0, 1\)"):
+            make(9, 4, lambda_=0.5, rcond=1.0)  # all singular values would be cut off
     steps = random_steps(np.random.default_rng(0), 40)
     model = SketchedLSTD(30, 10, lambda_=0.5, memory_limit=8 * 10 * 20)
     with pytest.raises(CapacityError, match="lower dimension, or raise memory_limit"):

@@ -35,12 +35,5 @@ def importance_ratios(run: EvaluationTask, target: Target) -> FloatArray | None:
 
 
 def ratios_of(log: Log, target: Target, behaviour: FloatArray) -> FloatArray:
-    """(N,) from the probabilities (N,) of the logged actions under the policy that acted."""
-    wanted = of_logged_actions(target, log, target.n_actions(log))
-    bad = (wanted > 0.0) & ~(behaviour > 0.0)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise InvalidInputError(
-            f"step {row} has an action of probability {behaviour[row]} by the log: what was done had some chance"
-        )
-    return np.where(wanted > 0.0, wanted / np.where(behaviour > 0.0, behaviour, 1.0), 0.0)
+    """(N,) from the probabilities (N,) of the logged actions under the policy that acted: a log has none of 0."""
+    return of_logged_actions(target, log, target.n_actions(log)) / behaviour
