@@ -143,3 +143,14 @@ def test_differences_stand_on_the_returns_too() -> None:
     assert difference(acted, acted).half_width < 1e-6
     with pytest.raises(ValueError, match="same gamma"):
         difference(acted, evaluate(log, gamma=0.8))
+
+
+def test_ends_at_a_time_limit_that_the_log_tells_apart() -> None:
+    """Of the episodes that reach the limit most are cut off, and some end there by chance."""
+    log = simulated(process(0.1), HALF, np.random.default_rng(0), 1_200, 6)
+    longest = np.diff(log.episodes) == 6
+    ended = longest & log.terminated[log.episodes[1:] - 1]
+    assert 0.05 * log.n_episodes < ended.sum() < longest.sum() / 2
+    trust = evaluate(log, gamma=GAMMA).trust
+    assert trust is not None
+    assert trust["ends"].state == "green"

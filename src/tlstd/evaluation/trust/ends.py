@@ -231,10 +231,15 @@ def _longest(log: Log) -> int:
 
 
 def _limits(log: Log) -> NDArray[np.bool_]:
-    """(E,): episodes that ended at exactly the longest length, if at least 3 and a twentieth of all did."""
+    """(E,): episodes that ended at exactly the longest length, if at least 3 and a twentieth of all did.
+
+    None if as many were cut off there: the log tells its time limit from ends.
+    """
     lengths, ended = np.diff(log.episodes), log.terminated[log.episodes[1:] - 1]
-    atom: NDArray[np.bool_] = (lengths == lengths.max(initial=0)) & ended & (lengths > 1)
-    return atom if atom.sum() >= max(3, 0.05 * lengths.size) else np.zeros(lengths.size, dtype=np.bool_)
+    longest = (lengths == lengths.max(initial=0)) & (lengths > 1)
+    atom: NDArray[np.bool_] = longest & ended
+    told = (longest & ~ended).sum() >= atom.sum()
+    return atom if atom.sum() >= max(3, 0.05 * lengths.size) and not told else np.zeros(lengths.size, dtype=np.bool_)
 
 
 def _cuts(log: Log) -> NDArray[np.bool_]:
