@@ -251,6 +251,28 @@ def test_with_overlapping_features_it_is_a_sensitivity() -> None:
     assert silence.missing[0].action == "1"
 
 
+def test_an_answer_by_weights_does_not_rest_on_missing_actions() -> None:
+    rng = np.random.default_rng(12)
+    behaviour = np.tile([0.6, 0.3, 0.1], (N, 1))
+    behaviour[3] = [0.5, 0.5, 0.0]
+    log = simulated(random_decisions(rng, N, N_ACTIONS, 3, 0.3), behaviour, rng, 1_500, 25, known=True)
+    policy = 0.9 * behaviour + 0.1 / N_ACTIONS
+    ask: dict[str, Any] = {"gamma": GAMMA, "policy": lambda states: policy[states], "returns": (-5.0, 5.0)}
+    found = tlstd.evaluate(log, **ask)
+    beside = next(row for row in found.rows if row.name == "LSTDQ")
+    assert found.rung != "action values"
+    assert found.silence is None
+    assert found.trust is not None
+    assert found.trust["silence"].state == "unchecked"
+    assert beside.interval is not None
+    alone = tlstd.evaluate(log, estimators=["LSTDQ"], **ask)
+    assert alone.silence is not None
+    assert alone.rows[0].interval == beside.interval
+    weighted = tlstd.evaluate(log, estimators=["doubly robust", "LSTDQ"], **ask)
+    assert weighted.trust is not None
+    assert (weighted.rung == "action values") == (weighted.trust["silence"].state != "unchecked")
+
+
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_leverage_by_a_dense_computation(pieces: int) -> None:
     """φᵀ(ΦᵀΦ + ηI)⁻¹φ <= 1 for each action; an action without steps is never there."""

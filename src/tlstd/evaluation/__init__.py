@@ -19,6 +19,8 @@ from tlstd.evaluation.influence import Asked, Influence, influences
 from tlstd.evaluation.intervals import Interval, difference_interval, interval_of, mean_interval
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.returns import Returns, Score, returns, score
+from tlstd.evaluation.silence import Limits, Missing, Silence, SilentInterval
+from tlstd.evaluation.supported import Support
 from tlstd.evaluation.true_values import Estimate, rollout_values, true_values
 from tlstd.evaluation.trust import Check, Trust
 from tlstd.evaluation.value_function import Encoded, ValueFunction
@@ -39,11 +41,16 @@ __all__ = [
     "Influence",
     "Interval",
     "LeftOut",
+    "Limits",
     "Map",
+    "Missing",
     "Returns",
     "Row",
     "Score",
+    "Silence",
+    "SilentInterval",
     "Starts",
+    "Support",
     "Target",
     "Trust",
     "ValueFunction",

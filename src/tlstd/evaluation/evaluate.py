@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from time import perf_counter
@@ -19,7 +19,6 @@ from tlstd.evaluation.fitted import Fitted
 from tlstd.evaluation.intervals import Interval, interval_of
 from tlstd.evaluation.log_intervals import asked_states, influences_on, learned_rows
 from tlstd.evaluation.ratios import importance_ratios
-from tlstd.evaluation.silence import PairOfNumbers
 from tlstd.evaluation.table_actions import add_action_values, add_silence
 from tlstd.evaluation.table_states import add_state_values
 from tlstd.evaluation.task import EvaluationTask, Features, Probabilities, Start
@@ -41,8 +40,8 @@ def evaluate(
     cost: bool = False,
     cluster: Any = None,
     compare: bool = False,
-    returns: PairOfNumbers | None = None,
-    rewards: PairOfNumbers | None = None,
+    returns: Sequence[float] | None = None,
+    rewards: Sequence[float] | None = None,
     report: Callable[[str, float], None] | None = None,
 ) -> Evaluation:
     """The value of a policy from a log of steps, by several estimators side by side.

@@ -45,7 +45,6 @@ PART_OF_IT = 0.1
 """Share of the interval (of the range, where that is less) that must come from missing actions for a refusal."""
 NAMED = 5
 """Missing pairs of state and action that are named, those with the largest mass."""
-PairOfNumbers = Sequence[float]
 
 
 class Limits(NamedTuple):
@@ -184,7 +183,7 @@ class Silence:
 
 
 def given_limits(
-    returns: PairOfNumbers | None, rewards: PairOfNumbers | None, gamma: float, terminates: bool
+    returns: Sequence[float] | None, rewards: Sequence[float] | None, gamma: float, terminates: bool
 ) -> Limits | None:
     """The range of returns that was told, by itself or by rewards, whose sum is over the horizon 1/(1-γ).
 
@@ -214,7 +213,7 @@ def given_limits(
     )
 
 
-def _pair(name: str, pair: PairOfNumbers) -> tuple[float, float]:
+def _pair(name: str, pair: Sequence[float]) -> tuple[float, float]:
     numbers = np.asarray(pair)
     if numbers.shape != (2,) or numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
         raise InvalidParameterError(f"{name} is {pair!r}: pass two finite numbers (LOW, HIGH)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -21,7 +21,7 @@ from tlstd.evaluation.influence import Influence
 from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.names import doubt_about_cost, policy_name
 from tlstd.evaluation.policies import as_target
-from tlstd.evaluation.silence import PairOfNumbers, Silence, given_limits
+from tlstd.evaluation.silence import Silence, given_limits
 from tlstd.evaluation.whole_episodes import WholeEpisodes
 from tlstd.features.auto_tiles import AutoTiles
 from tlstd.features.base import FeatureMap, check_map
@@ -109,8 +109,8 @@ class EvaluationTask:
         each: Each = one_by_one,
         cost: bool = False,
         compare: bool = False,
-        returns: PairOfNumbers | None = None,
-        rewards: PairOfNumbers | None = None,
+        returns: Sequence[float] | None = None,
+        rewards: Sequence[float] | None = None,
     ) -> None:
         self.gamma = parameters.real("gamma", gamma, low=0.0, high=1.0)
         if self.gamma == 0.0 and not log.has_episodes:

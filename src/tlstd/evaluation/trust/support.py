@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.evaluation.policies import Target
+from tlstd.evaluation.rungs import ACTION_VALUES
 from tlstd.evaluation.silence import REFUSED
 from tlstd.evaluation.trust.evidence import Evidence
 from tlstd.evaluation.trust.neighbours import MOST_QUERIES, Neighbours, thinned
@@ -108,10 +109,12 @@ def actions(evidence: Evidence) -> Check:
 
 def silence(evidence: Evidence) -> Check:
     """How much of the answer is the worth of actions that the log does not have."""
-    found, values = evidence.answer.silence, evidence.sample.values
+    found, answer = evidence.answer.silence, evidence.answer
     name, title = "silence", "Worth of actions that the log does not have"
-    if found is None and values.kind != "actions":
+    if found is None and (answer.rung != ACTION_VALUES.name or evidence.sample.values.kind != "actions"):
         return unchecked(name, title, "The answer does not rest on values of discrete actions.")
+    if found is None and evidence.n_steps > len(evidence.whole):
+        return unchecked(name, title, "Missing actions were looked for in a part of the log only.")
     if found is None:
         state, sentence = "green", "The log has every action that the policy takes"
     else:
