@@ -6,6 +6,7 @@ import copy
 import pickle
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,15 @@ def test_one_by_one() -> None:
     assert_array_equal(single.weights, whole.weights)
     assert_array_equal(single.predict([0.5, 0.5]), whole.predict([[0.5, 0.5]])[0])
     assert single.n_updates == 40
+
+
+def test_a_single_step_ends_nothing_unless_it_says_so() -> None:
+    path = np.random.default_rng(0).random((20, 2))
+    whole, single = (Horde(FEATURES, [Question(1.0, 0.9)], MODELS["TD"]()) for _ in range(2))
+    whole.update_many(Steps(path[:-1], path[1:]))
+    for before, after in pairwise(path):
+        single.update(before, after)
+    assert_array_equal(single.weights, whole.weights)
 
 
 @pytest.mark.parametrize("name", ["TD", "TLSTD", "KrylovLSTD"])

@@ -106,6 +106,10 @@ def test_reads_the_factors_of_atd_and_of_the_part_that_learns(tmp_path: Path) ->
     assert found.factors is not None
     np.testing.assert_allclose(found.factors.singular_values, twin.singular_values, rtol=1e-10)
     assert found.factors.n_buffered == 67 % 8
+    without = ATD(D, 4, step_size=Decay(1.0, 0), lambda_=0.7, eta=0.0, buffer_size=8)  # no TD part
+    alone = examine_file(saved(without, tmp_path / "without"))
+    assert alone.factors is not None
+    assert alone.factors.advice == examine_file(tmp_path / "twin").factors.advice != found.factors.advice  # type: ignore[union-attr]
 
     before = Handover(TLSTD(D, 4, lambda_=0.7, buffer_size=8), TD(D, step_size=0.1, lambda_=0.7), after=100)
     found = examine_file(saved(before, tmp_path / "before"))

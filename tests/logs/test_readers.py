@@ -246,6 +246,12 @@ class TestFiles:
             Log.from_frame(tmp_path)
 
 
+def test_a_column_may_have_a_semicolon_in_its_name(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("speed; m/s,reward,done\n1.5,2,0\n2.5,3,1\n")
+    log = Log.from_frame(tmp_path / "log.csv", columns={"observation": "speed; m/s"})
+    assert_array_equal(log.observations, [[1.5], [2.5]])
+
+
 def test_numbered_columns_are_in_the_order_of_their_numbers() -> None:
     """10 comes after 2, wherever the columns stand in the table."""
     columns = {f"obs_{i}": [float(i)] for i in (10, 2, 0, 1, 9, 3, 8, 4, 7, 5, 6)}

@@ -89,6 +89,7 @@ def test_the_answer_comes_first(reading: Reading, evaluation: Evaluation) -> Non
         shown.index(words) for words in ("What the policy is worth", "95% interval", "Do not rely", "Why to trust it")
     ]
     assert order == sorted(order)
+    assert "checks were made" in shown  # and not that both of two policies were checked
     for check in trust.checks:
         assert check.title in shown
     for note in evaluation.notes:

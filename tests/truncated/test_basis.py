@@ -228,6 +228,16 @@ def test_dense_basis_in_chunks(with_head: bool, chunk: int) -> None:
         check(start, S[:, :count])
 
 
+def test_vectors_that_depend_are_told_by_their_residuals() -> None:
+    """In the span of U, and of U and another vector of the block: no tall vectors have to be projected for them."""
+    rng, n = np.random.default_rng(0), 30
+    U, s = orthonormal(rng, n, 4), rng.standard_normal(n)
+    block = sparse_block(np.column_stack([s, U @ rng.standard_normal(4), U @ rng.standard_normal(4) - 2.0 * s]))
+    basis = sparse_basis(U, block, np.zeros(n), n)
+    assert basis.size == 5
+    assert basis.depends(np.arange(3), np.zeros(n)).all()
+
+
 @HEADS
 def test_sparse_basis_while_the_block_grows(with_head: bool) -> None:
     """Gram matrix and projections are kept from call to call; the head comes with the first vector."""
