@@ -124,7 +124,7 @@ def test_hostile_text_is_text(shown: Look) -> None:
 def test_figures_can_be_pointed_at(look: Look, width: int) -> None:
     """A step of an episode and a cell of a map say their numbers, within the drawing and over no other words."""
     look.media(width=width)
-    for section, words in (("#episodes", "step "), ("#maps", " states"), ("#estimators", "KrylovLSTD: ")):
+    for section, words in (("#episodes", "step "), ("#maps", " states"), ("#estimators", "mean of returns: ")):
         place = look.all(f"{section} .at")[-1 if section == "#maps" else 0]
         said = place.find_element("css selector", ".said")
         look.show(place)

@@ -196,8 +196,8 @@ class Evaluation:
         level : float in (0, 1)
             The share of logs whose interval covers the true value, as far as its ``covers`` goes.
         kind : "auto", "sandwich", "plug-in", "debiased", "bootstrap" or "returns"
-            "auto" is the sandwich, whose coverage ``docs/trust.md`` reports; "returns" the mean of start returns,
-            on-policy. The others are there to be compared with.
+            "auto" is the interval of the answer; of given states it is the sandwich. "returns" is that of the mean of
+            start returns, on-policy. The others are there to be compared with (``docs/trust.md``).
 
         Example
         -------
@@ -207,9 +207,9 @@ class Evaluation:
         >>> log = Log.from_arrays(np.tile([0, 1, 2], 100), rewards, episodes=episodes, ends="terminated", discrete=True)
         >>> evaluation = evaluate(log, gamma=0.5)
         >>> print(evaluation.interval())
-        -0.10282 ± 0.25  [-0.352, 0.147]
-        >>> print(evaluation.interval(kind="returns"))
         -0.10282 ± 0.25  [-0.35, 0.144]
+        >>> print(evaluation.interval(kind="sandwich"))
+        -0.10282 ± 0.25  [-0.352, 0.147]
         """
         parameters.choice("kind", kind, get_args(IntervalKind))
         fitted, found = self._known(), self.rows[0].interval
