@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"stale: {one.name}: {one.file} does not have its old text exactly once")
     print(page.scores(results))
     if given.write:
-        words = ["uv run python -m tlstd_lab.mutants", f"--n {given.n} --seed {given.seed}"]
+        words = ["uv run python -m tlstd_lab.mutants", f"--n {given.n} --seed {given.seed} --budget {given.budget:g}"]
         facts = {
             "budget": given.budget,
             "command": " ".join([*words, *([f"--only {given.only}"] if given.only else []), f"--write {given.write}"]),
