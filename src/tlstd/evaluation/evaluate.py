@@ -241,7 +241,7 @@ def _add_doubly_robust(run: EvaluationTask, fitted: Fitted, ratios: FloatArray, 
 
 
 def _returns(run: EvaluationTask, fitted: Fitted) -> WholeEpisodes | None:
-    """The returns of the start states under the policy that acted, where these are asked for."""
+    """The returns of the start states under the logged policy, where these are asked for."""
     log = run.log
     wanted = run.wants("mean of returns") or run.wants("returns with tails")
     if run.target is not None or not wanted or "start states" not in run.starts:

@@ -35,5 +35,5 @@ def importance_ratios(run: EvaluationTask, target: Target) -> FloatArray | None:
 
 
 def ratios_of(log: Log, target: Target, behaviour: FloatArray) -> FloatArray:
-    """(N,) from the probabilities (N,) of the logged actions under the policy that acted: a log has none of 0."""
+    """(N,) from the probabilities (N,) of the logged actions under the logged policy: a log has none of 0."""
     return of_logged_actions(target, log, target.n_actions(log)) / behaviour

@@ -1,4 +1,4 @@
-"""The value of the policy that acted from whole episodes of a log: mean of returns, or returns with tails."""
+"""The value of the logged policy from whole episodes of a log: mean of returns, or returns with tails."""
 
 from __future__ import annotations
 
