@@ -76,7 +76,7 @@ def test_other_policies_with_and_without_ratios(
         found = evaluation.interval()
         assert abs(found.value - values.mean()) < 3.5 * found.standard_error
         assert found.standard_error < 0.5
-        with pytest.raises(InvalidInputError, match="acted"):
+        with pytest.raises(InvalidInputError, match="the logged policy"):
             evaluation.interval(kind="returns")
 
 

@@ -47,7 +47,7 @@ def returns_of(fitted: Fitted) -> WholeEpisodes:
     """The mean return of the start states, on-policy; with what lies behind cuts, and the influence of its values."""
     if fitted.target is not None or "start states" not in fitted.starts:
         raise InvalidInputError(
-            'intervals of kind "returns" are of the start states under the policy that acted: leave out states and '
+            'intervals of kind "returns" are of the start states under the logged policy: leave out states and '
             'policy, or use kind="sandwich"'
         )
     found = whole_episodes(fitted, len(fitted.log) > SAMPLED)
