@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -122,18 +120,19 @@ class AutoTiles(EqualByArguments):
     def indices(self, states: ArrayLike) -> IntArray:
         """Indices of the active features, (N, n_active); they rise along a row unless they are hashed."""
         array = as_states(states, len(self.scales))
-        places = np.empty((len(self.scales), len(array)))
-        for i, scale in enumerate(self.scales):
-            places[i] = np.interp(array[:, i], scale[:, 0], scale[:, 1])
+        tilings = np.arange(self.tilings)
+        cells: dict[int, IntArray] = {}
+        for i in {column for group in self._groups for column in group}:
+            scale, n = self.scales[i], self.tiles[i]
+            place = np.interp(array[:, i], scale[:, 0], scale[:, 1])
+            tile = np.floor((place[:, None] + tilings / (self.tilings * n)) * (n - 1))
+            cells[i] = np.minimum(tile, n - 1).astype(np.int64)
         index = np.empty((len(array), self.n_active), dtype=np.int64)
-        tile_indices = _kernels().short_tile_indices
         for g, group in enumerate(self._groups):
-            counts = np.array([self.tiles[i] for i in group])
-            u = np.ascontiguousarray(places[list(group)].T)
-            found = np.empty((len(array), self.tilings), dtype=np.int64)
-            tile_indices(u, np.zeros(len(group)), np.ones(len(group)), counts, self.tilings, found)
-            found += self._offsets[g]
-            index[:, g * self.tilings : (g + 1) * self.tilings] = found
+            found = tilings
+            for i in group:
+                found = found * self.tiles[i] + cells[i]
+            index[:, g * self.tilings : (g + 1) * self.tilings] = found + self._offsets[g]
         if self.hash_size is not None:
             index = _hashed(index, self.hash_size)
         index[:, -1] = self.n_features - 1
@@ -193,14 +192,6 @@ def _hashed(index: IntArray, size: int) -> IntArray:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return ((bits ^ (bits >> np.uint64(31))) % np.uint64(size)).astype(np.int64)
-
-
-@cache
-def _kernels() -> Any:
-    """The kernels; imported on first use, so that making a map does not load numba."""
-    from tlstd.features.kernels import tiles
-
-    return tiles
 
 
 EXAMPLES: dict[str, Factory] = {
