@@ -201,4 +201,3 @@ def _answered(case: Case, shared: dict[str, Any]) -> Report:
     trust = assess(Evidence(case, LeftOut(0, 0, n, n + case.log.n_episodes)))
     case.report("done", 1.0)
     return Report.of(case, trust, views(case))
-

@@ -215,7 +215,12 @@ class Fit:
             every = np.arange(len(states))
             extras = (kept @ self.offsets, beyond)[: len(self.weights)]
             return Query(
-                given.mean_features(weights[:, None])[:, 0], lambda W: given.mean_of(every, W), weights, none, None, extras
+                given.mean_features(weights[:, None])[:, 0],
+                lambda W: given.mean_of(every, W),
+                weights,
+                none,
+                None,
+                extras,
             )
         return Query(rows.back(weights[:, None])[:, 0], rows.times, weights, none, None, (np.zeros(len(states)),))
 
@@ -250,7 +255,9 @@ class Fit:
 # --- fitting --------------------------------------------------------------------------------------------------------
 
 
-def fit_states(log: Log, features: FeatureMap, gamma: float, rhos: FloatArray | None = None, rows: Rows | None = None) -> Fit:
+def fit_states(
+    log: Log, features: FeatureMap, gamma: float, rhos: FloatArray | None = None, rows: Rows | None = None
+) -> Fit:
     """Values of states; ``rhos`` (len(log),) are importance ratios, ``rows`` features that are there already."""
     steps = steps_of(log, gamma)
     if not len(steps):

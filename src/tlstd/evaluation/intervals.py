@@ -86,7 +86,12 @@ class Interval:
 
 
 def interval_of(
-    found: EpisodeValue, level: float = 0.95, kind: str = "episodes", *, with_starts: bool = True, limits: str = NOT_COVERED
+    found: EpisodeValue,
+    level: float = 0.95,
+    kind: str = "episodes",
+    *,
+    with_starts: bool = True,
+    limits: str = NOT_COVERED,
 ) -> Interval:
     """The interval of a value from what each episode has moved it by.
 

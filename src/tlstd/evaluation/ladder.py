@@ -104,7 +104,7 @@ class Case:
     target: Target | None
     sets: list[Starts]
     limits: Limits | None
-    report: Report = lambda text, share: None  # noqa: E731
+    report: Report = lambda text, share: None
     policy_name: str = "the logged policy"
     shared: dict[str, Any] = field(default_factory=dict)
     """Encoded states, for other questions about the same log."""
@@ -444,9 +444,7 @@ def _silence(case: Case, fit: Fit, limits: Limits, row: Row, parts: list[LeastSq
     steps, gaps = fit.steps, fit.gaps
     low, high = (part.found.value for part in parts)
     whole = limits.high - limits.low
-    visits = np.bincount(
-        steps.after, steps.discounts * parts[0].factors / max(1, len(steps)), len(fit.beyond)
-    )
+    visits = np.bincount(steps.after, steps.discounts * parts[0].factors / max(1, len(steps)), len(fit.beyond))
     if case.sets[0].rows is not None:
         rows = steps.row_of[case.sets[0].rows]
         visits += np.bincount(rows, minlength=visits.size) / rows.size
@@ -512,9 +510,7 @@ def _add_weighted(case: Case) -> None:
     last = behind_last - 1
     v_next[last] = fit.held_out()[1][steps.episode_ends - 1]
     rhos = case.ratios[steps.kept[rows]]
-    found = episode_value(
-        behind_last, steps.rewards[rows], steps.discounts[rows], nothing, v_next, nothing, rhos
-    )
+    found = episode_value(behind_last, steps.rewards[rows], steps.discounts[rows], nothing, v_next, nothing, rhos)
     found = _by_episode(found, steps, begins, case.log)
     note = f"{begins.size:,} episodes, by their final weights worth {found.effective:,.0f}"
     interval, seconds = case.interval(found, "importance sampling"), perf_counter() - began

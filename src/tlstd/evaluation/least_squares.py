@@ -118,7 +118,9 @@ def least_squares(
     sides = [_side(system, query, own, folds, of_step, side) for side, own in enumerate(weights)]
     system.shift = RIDGE * system.square * (1.0 - system.constant)
     try:
-        adjoint = Arnoldi(lambda V, columns: system.rmatvec(V, [WHOLE] * len(columns), [lambda_] * len(columns)), query.x[:, None])
+        adjoint = Arnoldi(
+            lambda V, columns: system.rmatvec(V, [WHOLE] * len(columns), [lambda_] * len(columns)), query.x[:, None]
+        )
         before: list[LeastSquares] = []
         calm, found = 0, []
         with np.errstate(over="ignore", invalid="ignore"):  # what diverges is said by its width
@@ -151,9 +153,7 @@ class _Side(NamedTuple):
     unit: float
 
 
-def _side(
-    system: System, query: Query, weights: FloatArray, folds: IntArray, of_step: IntArray, side: int
-) -> _Side:
+def _side(system: System, query: Query, weights: FloatArray, folds: IntArray, of_step: IntArray, side: int) -> _Side:
     steps = system.steps
     errors = system.rewards[side][:, None] - system.errors(weights)
     whole = errors[:, -1].copy()
@@ -163,7 +163,9 @@ def _side(
     _, n = units(steps)
     starts, spread, unit = np.zeros(n), np.zeros(n), safe_unit(own, values[:, -1])
     if query.unit is not None:
-        column = np.searchsorted(folds[:-1], query.fold) if folds.size > 2 else np.zeros(query.fold.size, dtype=np.int64)
+        column = (
+            np.searchsorted(folds[:-1], query.fold) if folds.size > 2 else np.zeros(query.fold.size, dtype=np.int64)
+        )
         mine = values[np.arange(values.shape[0]), column]
         starts = np.bincount(query.unit, query.weights * (mine - query.weights @ mine / query.weights.sum()), n)
         variance = float(np.var(mine / unit))

@@ -149,7 +149,8 @@ def start_sets(log: Log, start: Start | None, target: Target | None) -> list[Sta
         raise InvalidInputError('the log has no first row of an episode: pass start="all", or states')
     table = None if target is None else target.table
     return [
-        Starts(name, log.observations[rows], rows, None if table is None else table[rows]) for name, rows in sets.items()
+        Starts(name, log.observations[rows], rows, None if table is None else table[rows])
+        for name, rows in sets.items()
     ]
 
 

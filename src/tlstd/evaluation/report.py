@@ -67,7 +67,17 @@ class Report:
         left = LeftOut(0, 0, n, n + case.log.n_episodes) if left_out is None else left_out
         log, notes = case.log, tuple(case.notes)
         return cls(
-            tuple(case.rows), trust, views, best.value, best.name, notes, case, log.source, case.policy_name, len(log), left
+            tuple(case.rows),
+            trust,
+            views,
+            best.value,
+            best.name,
+            notes,
+            case,
+            log.source,
+            case.policy_name,
+            len(log),
+            left,
         )
 
     # --- what was found ---------------------------------------------------------------------------------------------
@@ -91,7 +101,9 @@ class Report:
     def policy(self) -> Any:
         """The target policy; None if it is the logged one."""
         target = self.case.target
-        return None if target is None else next(p for p in (target.function, target.table, target.logged) if p is not None)
+        return (
+            None if target is None else next(p for p in (target.function, target.table, target.logged) if p is not None)
+        )
 
     @property
     def limits(self) -> Limits | None:
@@ -326,7 +338,9 @@ class Report:
         compared = [] if self.comparison is None else [str(self.comparison), ""]
         stands = [f"Rung: {self.rung}. Assumption: {self.assumption}"]
         if self.best_by != self.rows[0].name:
-            stands.append(f"Best estimate: {self.best_estimate:.5g}, by {self.best_by} (least estimated squared error).")
+            stands.append(
+                f"Best estimate: {self.best_estimate:.5g}, by {self.best_by} (least estimated squared error)."
+            )
         return "\n".join([self.table, "", *stands, "", *compared, *self._told(), *self.notes, *self._about_interval()])
 
     def __repr__(self) -> str:
@@ -378,7 +392,7 @@ def best_row(rows: list[Row]) -> Row:
         bias = 0.0
         if base is not None and row is not first:
             same = own.contributions.size == base.contributions.size
-            noise = own.minus(base).standard_error**2 if same else own.standard_error**2 + base.standard_error**2
+            noise = own.minus(base).standard_error ** 2 if same else own.standard_error**2 + base.standard_error**2
             bias = max(0.0, (own.value - base.value) ** 2 - noise)
         if error + bias < least * (1.0 - 1e-9):
             best, least = row, error + bias

@@ -241,7 +241,9 @@ def targets_of(system: StateSystem, paths: _Paths, which: int, fixed: int) -> Ta
     effective = _kish(usable * ratios)
     if effective < FEWEST_STATES:
         cause = " by their importance ratios" if rhos is not None else ""
-        return Targets(steps.returns, usable, completed, f"{usable.sum():,.0f} held-out states count as {effective:.0f}{cause}")
+        return Targets(
+            steps.returns, usable, completed, f"{usable.sum():,.0f} held-out states count as {effective:.0f}{cause}"
+        )
     if not completed:
         return Targets(steps.returns, usable, False, "")
     n = steps.folds.size
@@ -394,7 +396,9 @@ def covariance(system: System) -> FloatArray:
     C = np.zeros((system.n, system.n))
     n, d, steps = len(system.steps), system.rows.ids.size, system.steps
     taken = getattr(system, "taken", None)
-    here = np.arange(n) if system.rows.size == n and taken is None and not isinstance(system, StateSystem) else steps.here
+    here = (
+        np.arange(n) if system.rows.size == n and taken is None and not isinstance(system, StateSystem) else steps.here
+    )
     for a, own in enumerate([np.arange(n)] if taken is None else taken):
         if own.size:
             counts = np.bincount(here[own], minlength=system.rows.size).astype(np.float64)

@@ -54,9 +54,7 @@ class Rows:
     @classmethod
     def of(cls, features: FeatureMap, states: FloatArray) -> Rows:
         """The features of states (M, D)."""
-        blocks = [
-            encoded(features, np.ascontiguousarray(states[a : a + BLOCK])) for a in range(0, len(states), BLOCK)
-        ]
+        blocks = [encoded(features, np.ascontiguousarray(states[a : a + BLOCK])) for a in range(0, len(states), BLOCK)]
         n = features.n_features
         if not any(sp.issparse(block) for block in blocks):
             return cls([np.asarray(block, dtype=np.float64) for block in blocks], np.arange(n), n)
@@ -269,7 +267,20 @@ def steps_of(log: Log, gamma: float, *, distinct: bool = True, known: BoolArray 
     group, fold, n_blocks = _dealt(episode, discounts, log)
     n_groups = int(group[-1]) + 1 if kept.size else 0
     return Steps(
-        log, gamma, kept, states, row_of, row_of[kept], after, log.rewards[kept], discounts, episode, group, fold, n_groups, n_blocks
+        log,
+        gamma,
+        kept,
+        states,
+        row_of,
+        row_of[kept],
+        after,
+        log.rewards[kept],
+        discounts,
+        episode,
+        group,
+        fold,
+        n_groups,
+        n_blocks,
     )
 
 
@@ -295,7 +306,9 @@ def _dealt(episode: IntArray, discounts: FloatArray, log: Log) -> tuple[IntArray
     for begin, length, first in zip(begins[long], lengths[long], of_episode[long], strict=True):
         pieces = int(np.ceil(length / block))
         inside = begin + np.arange(pieces) * length // pieces
-        fold[begin : begin + length] = np.repeat((first + np.arange(pieces)) % FOLDS, np.diff(inside, append=begin + length))
+        fold[begin : begin + length] = np.repeat(
+            (first + np.arange(pieces)) % FOLDS, np.diff(inside, append=begin + length)
+        )
         cuts.append(inside)
         n_blocks += pieces
     first_steps = np.zeros(n, dtype=np.int64)

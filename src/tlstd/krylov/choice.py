@@ -19,8 +19,8 @@ from tlstd.krylov.arnoldi import Arnoldi, KrylovPath, weakly
 from tlstd.krylov.operator import HeldOut, SampleOperator
 from tlstd.krylov.samples import DimensionScores
 from tlstd.krylov.search import MAX_DIMENSION
-from tlstd.krylov.search import patience as patience
 from tlstd.krylov.search import fixed_dimension as fixed_dimension
+from tlstd.krylov.search import patience as patience
 
 FOLDS = 5
 """Folds of episodes, or of blocks where there are too few."""

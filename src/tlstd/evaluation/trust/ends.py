@@ -107,7 +107,9 @@ def _values(evidence: Evidence, log: Log) -> tuple[FloatArray, IntArray]:
 
 def _sentence(evidence: Evidence, n: int, now: str, instead: str, effect: float) -> str:
     if now == "ended":
-        what = f"{n:,} episodes are said to have ended after exactly {_longest(evidence.sample):,} steps, the most there "
+        what = (
+            f"{n:,} episodes are said to have ended after exactly {_longest(evidence.sample):,} steps, the most there "
+        )
         what += "are, in states from which others go on: it looks like a time limit"
         remedy = "say time_limit= (or flag them as truncated)"
     else:

@@ -49,7 +49,9 @@ def effective(evidence: Evidence) -> Check:
             else ": most steps say little about what is asked. Log more"
         )
     data: dict[str, Any] = {"episodes": groups}
-    by_model = evidence.case.by_state if evidence.case.by_state is not None else next(iter(evidence.case.by_action), None)
+    by_model = (
+        evidence.case.by_state if evidence.case.by_state is not None else next(iter(evidence.case.by_action), None)
+    )
     if by_model is not None:
         ratios = by_model.density_ratios
         levels = (0.0, 0.05, 0.5, 0.95, 0.99, 1.0)
@@ -89,13 +91,21 @@ def influence(evidence: Evidence) -> Check:
     matters = float(np.abs(moves).max()) > TRIFLE * evidence.size
     notable = matters and (not blocks or _chance(share, moves.size) < RARE)
     same = bool(found.standard_error <= 1e-9 * max(abs(found.value), 1e-300))
-    state = graded((share > LARGE and notable) or (skew > SKEWED and matters and not blocks), share > DOMINANT and matters and not blocks)
+    state = graded(
+        (share > LARGE and notable) or (skew > SKEWED and matters and not blocks),
+        share > DOMINANT and matters and not blocks,
+    )
     order = np.argsort(-np.abs(moves), kind="stable")[:LISTED].tolist()
     listed = [
         {"episode": str(names[g]), "moves_the_value_by": float(moves[g]), "share": float(relative[g] ** 2 / total)}
         for g in order
     ]
-    data: dict[str, Any] = {"episodes": listed, "blocks": blocks, "standard_error": found.standard_error, "skewness": skew}
+    data: dict[str, Any] = {
+        "episodes": listed,
+        "blocks": blocks,
+        "standard_error": found.standard_error,
+        "skewness": skew,
+    }
     word = "block" if blocks else "episode"
     sentence = f"The most influential {word}, {names[order[0]]}, has {percent(share)} of the answer's variance"
     if share > LARGE and notable:

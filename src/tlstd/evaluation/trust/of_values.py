@@ -101,7 +101,9 @@ def calibration(evidence: Evidence) -> Check:
     q = chance(error.value, error.standard_error, error.degrees, evidence.size)
     off = abs(error.value) / spread if spread > 0.0 else 0.0
     amber = (p < LIKELY and not 0.8 < slope.value < 1.25 and moved > SMALL) or (q < LIKELY and off > SMALL)
-    red = (p < CERTAIN and not 0.5 < slope.value < 2.0 and moved > SMALL and evidence.single) or (q < CERTAIN and off > MEDIUM)
+    red = (p < CERTAIN and not 0.5 < slope.value < 2.0 and moved > SMALL and evidence.single) or (
+        q < CERTAIN and off > MEDIUM
+    )
     state = graded(amber, red)
     sentence = (
         f"Where 1 more was predicted for held-out states, the return was {slope.value:.2f} ± "
@@ -194,9 +196,7 @@ def residuals(evidence: Evidence) -> Check:
     share = 1.0 - left / size if size > 0.0 else 0.0
     gain = evidence.mean(model.errors**2 - (model.errors - predicted) ** 2, np.ones(len(steps), dtype=np.bool_))
     p = chance(gain.value, gain.standard_error, gain.degrees) if gain.value > 0.0 else 1.0
-    state = graded(
-        p < LIKELY and (effect > 0.5 or share > 0.2), p < CERTAIN and (effect > 1.0 or share > 0.5)
-    )
+    state = graded(p < LIKELY and (effect > 0.5 or share > 0.2), p < CERTAIN and (effect > 1.0 or share > 0.5))
     sentence = (
         f"State, action and past predict {percent(max(0.0, share))} of the held-out residuals; weighted as the policy "
         f"moves, that is {value:.2g} in the answer, {effect:.2g} half-widths"

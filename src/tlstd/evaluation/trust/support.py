@@ -66,7 +66,12 @@ def _far_states(evidence: Evidence, asked: NDArray[Any]) -> NDArray[np.bool_]:
 
 def actions(evidence: Evidence) -> Check:
     """The share of the policy's future that lies behind continuous actions which the log never shows."""
-    name, title, target, log = "actions", "Continuous actions beside those logged", evidence.case.target, evidence.sample
+    name, title, target, log = (
+        "actions",
+        "Continuous actions beside those logged",
+        evidence.case.target,
+        evidence.sample,
+    )
     if target is None or target.function is None or not evidence.case.continuous or evidence.rung != ACTION_VALUES.name:
         return not_applicable(name, title, "The answer does not rest on values of continuous actions.")
     assert log.actions is not None
