@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from tlstd.core.arrays import IntArray
 from tlstd.errors import CapacityError, InvalidInputError
 from tlstd.logs.draft import Draft, missing_in
-from tlstd.logs.messages import FILES_NOTE, count_of, joined_note, plain
+from tlstd.logs.messages import FILES_NOTE, count_of, joined_note, plain, two_clusters
 from tlstd.logs.table import FLAGS, AnyArray, BoolArray
 
 
@@ -129,6 +129,21 @@ def _after_ends(names: IntArray, again: IntArray, ended: BoolArray) -> bool:
             before[s] = ended[latest[name]]
         latest[name] = s
     return bool(before[again].all())
+
+
+def check_clusters(draft: Draft) -> None:
+    """Refuse an episode with rows of two clusters. A log without episodes may still become single decisions."""
+    clusters, code = draft.columns.get("cluster"), draft.code
+    if clusters is None or not draft.has_episodes:
+        return
+    first = np.empty(len(draft.ids), dtype=np.int64)
+    first[code[::-1]] = np.arange(code.size - 1, -1, -1)
+    other = np.flatnonzero(clusters != clusters[first[code]])
+    if other.size:
+        i = int(other[0])
+        a, b = (draft.cluster_names[clusters[row]] for row in (first[code[i]], i))
+        where = draft.where([first[code[i]]]), draft.where([i])
+        raise two_clusters(draft.name("cluster"), draft.ids[code[i]], (a, b), where, named=draft.named)
 
 
 def put_in_order(draft: Draft) -> None:
