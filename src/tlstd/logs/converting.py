@@ -141,15 +141,18 @@ def _clusters(draft: Draft, array: AnyArray) -> IntArray:
             f"{draft.name('cluster')} is missing in {draft.where(rows)}: every row needs the name of its cluster"
         )
     starts = np.append(True, array[1:] != array[:-1])  # names are compared by stretches of equal rows
-    values = array[starts]
-    called = values.astype(str) if values.dtype.kind == "O" else values
-    _, first, inverse = np.unique(called, return_index=True, return_inverse=True)
-    rank = np.empty(first.size, dtype=np.int64)
-    order = np.argsort(first, kind="stable")
-    rank[order] = np.arange(first.size)
-    draft.cluster_names = tuple(plain(values[i]) for i in first[order])
-    codes: IntArray = rank[inverse.reshape(-1)][np.cumsum(starts) - 1]
-    return codes
+    values = array[starts].tolist()
+    number: dict[str, int] = {}
+    names: list[Any] = []
+    codes = np.empty(len(values), dtype=np.int64)
+    for i, name in enumerate(values):
+        word = name if type(name) is str else str(plain(name))  # a number and its word are one name
+        codes[i] = number.setdefault(word, len(names))
+        if codes[i] == len(names):
+            names.append(plain(name))
+    draft.cluster_names = tuple(names)
+    of_rows: IntArray = codes[np.cumsum(starts) - 1]
+    return of_rows
 
 
 def _action(draft: Draft, value: Any) -> AnyArray:
@@ -171,10 +174,12 @@ def _action(draft: Draft, value: Any) -> AnyArray:
             f"{name} has words: in a log that is read in chunks actions are integers or numbers. Read it whole, or "
             "write numbers in place of the words"
         )
-    words, codes = np.unique(array.astype(str), return_inverse=True)
-    draft.say(f"Actions are words: {', '.join(f'{i} is {word!r}' for i, word in enumerate(words[:20].tolist()))}.")
-    draft.action_names = tuple(words.tolist())
-    return codes.astype(np.int64)
+    told = array.tolist()
+    words = sorted(set(told))  # not as an array of words: each would take the room of the longest one
+    code = {word: i for i, word in enumerate(words)}
+    draft.say(f"Actions are words: {', '.join(f'{i} is {str(word)!r}' for i, word in enumerate(words[:20]))}.")
+    draft.action_names = tuple(map(str, words))
+    return np.fromiter(map(code.__getitem__, told), dtype=np.int64, count=len(told))
 
 
 def _as_discrete(draft: Draft) -> None:

@@ -158,6 +158,8 @@ def _has_words(array: AnyArray) -> bool:
 
 
 def _as_words(array: AnyArray) -> AnyArray:
+    if array.dtype.kind == "O" and all(name is None or type(name) is str for name in array):
+        return array  # what it mostly is
     words = np.array([str(plain(name)) for name in array], dtype=object)
     words[missing_in(array)] = None
     return words
