@@ -194,6 +194,17 @@ def test_columns_by_name_and_start(folder: Path) -> None:
     assert list(json.loads(result.stdout)["estimators"][0]["values"]) == ["given states"]
 
 
+def test_cluster_by_is_short_for_a_map(folder: Path) -> None:
+    table().with_columns(user=pl.col("episode") % 7).write_parquet(folder / "users.parquet")
+    words = ("evaluate", "users.parquet", "--gamma", "0.9", "--json")
+    found = [json.loads(run(*words, *said).stdout) for said in (("--map", "cluster=user"), ("--cluster-by", "user"))]
+    assert found[0]["columns"] == found[1]["columns"]
+    assert found[0]["columns"]["cluster"] == ["user"]
+    missing = run(*words, "--cluster-by", "person")
+    assert missing.exit_code == 1
+    assert "no column 'person' for the cluster" in missing.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -552,6 +563,7 @@ def test_credentials_are_shown_of_no_option(folder: Path, option: str) -> None:
     [
         (["--map", "reward=obs", "--map", "reward=reward"], "--map reward=obs and --map reward=reward are for one"),
         (["--map", "policy=p", "--policy", "column:q"], "--map policy= and --policy column:q both name columns"),
+        (["--map", "cluster=a", "--cluster-by", "b"], "--map cluster=a and --cluster-by b are for one column"),
         (["--storage-option", "key=abcdef", "--storage-option", "key=fedcba"], "--storage-option key is given twice"),
         (["--gamma", "0.5"], "Invalid value for '--gamma': it is given 2 times: give it once"),
     ],

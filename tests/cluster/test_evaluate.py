@@ -76,6 +76,21 @@ def test_what_is_said_of_joined_episodes(tmp_path: Path) -> None:
     assert [note for note in overview.notes[1:] if note not in said] == [joined_note(3)]
 
 
+def test_the_cluster_is_one_of_the_contents_of_an_episode(tmp_path: Path) -> None:
+    """As rows that repeat others are compared: by the cluster's name, whatever type a file stores it as."""
+    log = SHORT.with_columns(user=pl.col("episode").rank("dense").cast(pl.Int64) % 3)
+    words = log.with_columns(pl.col("user").cast(pl.String))
+    tables = {"a": log, "b": words, "c": log.with_columns(user=pl.col("user") + 1)}
+    found = {}
+    for name, table in tables.items():
+        table.write_parquet(tmp_path / f"{name}.parquet")
+        episodes = LogFile(str(tmp_path / f"{name}.parquet"), columns={"cluster": "user"})().summary().episodes
+        assert episodes is not None
+        found[name] = episodes.contents
+    assert (found["a"] == found["b"]).all()
+    assert (found["a"] != found["c"]).all()
+
+
 def test_without_names(tmp_path: Path) -> None:
     """An episode ends where a flag says so, in whatever file."""
     log = SHORT.drop("episode", "step")

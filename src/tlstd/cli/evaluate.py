@@ -60,6 +60,12 @@ Map = Annotated[
         help="Name of a column, e.g. reward=r or observation=x,y, or none: probability=; repeat.",
     ),
 ]
+ClusterBy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Column of which episodes belong together, e.g. user; short for --map cluster=COLUMN."
+    ),
+]
 Preset = Annotated[
     str | None, typer.Option(metavar="NAME", help="Names of columns of: minari, lerobot, rllib, d4rl, flat.")
 ]
@@ -136,6 +142,7 @@ def command(
     against: Against = None,
     cost: Cost = False,
     map_: Map = None,
+    cluster_by: ClusterBy = None,
     preset: Preset = None,
     time_limit: TimeLimit = None,
     ends: Ends = None,
@@ -176,7 +183,7 @@ def command(
             _refuse_without_workers(
                 {"--on-error skip": on_error == "skip", "--checkpoint": checkpoint, "--spill": spill}
             )
-        named = _columns(map_ or [])
+        named = _columns(map_ or [], cluster_by)
         asked = _asked("--policy", policy, named)
         other = None if against is None else _asked("--against", against, named)
         reading = {"on_nan": "drop" if drop_nan else "refuse", "time_limit": time_limit, "ends": ends}
@@ -395,7 +402,7 @@ def _options(pairs: list[str]) -> dict[str, str] | None:
     return options or None
 
 
-def _columns(pairs: list[str]) -> dict[str, Any]:
+def _columns(pairs: list[str], cluster_by: str | None = None) -> dict[str, Any]:
     from tlstd.errors import InvalidParameterError
 
     columns: dict[str, Any] = {}
@@ -409,6 +416,13 @@ def _columns(pairs: list[str]) -> dict[str, Any]:
             raise InvalidParameterError(f"--map {before} and --map {pair} are for one column: leave one of them out")
         parts = names.split(",")
         columns[what] = parts if len(parts) > 1 else parts[0] or None
+    if cluster_by is not None:
+        if "cluster" in columns:
+            raise InvalidParameterError(
+                f"--map cluster={columns['cluster'] or ''} and --cluster-by {cluster_by} are for one column: leave one "
+                "of them out"
+            )
+        columns["cluster"] = cluster_by
     return columns
 
 

@@ -320,17 +320,22 @@ def _hashes(names: list[Any], salt: str = "") -> UInt64Array:
 
 
 def _contents(log: Log) -> UInt64Array:
-    """A hash of each episode's name, of all its rows, and of the observation after its last step."""
+    """A hash of each episode's name and cluster, of all its rows, and of the observation after its last step."""
     columns = [log.observations, log.rewards, log.terminated, log.truncated]
     columns += [each for each in (log.actions, log.probabilities, log.policy) if each is not None]
     final = np.where(log.has_final.reshape(-1, *[1] * (log.final.ndim - 1)), log.final, 0)
+
+    clusters = log.clusters
 
     def contents(e: int) -> bytes:
         a, b = log.episodes[e : e + 2]
         parts = [column[a:b] for column in columns] + [final[e], log.has_final[e]]
         return b"".join((part + np.zeros(1, part.dtype)).tobytes() for part in parts)  # 0 is -0 too
 
-    return _numbers(str(plain(name)).encode() + contents(e) for e, name in enumerate(log.ids))
+    def cluster(e: int) -> str:
+        return "" if clusters is None else f":{log.cluster_names[clusters[e]]}"
+
+    return _numbers(f"{plain(name)}{cluster(e)}".encode() + contents(e) for e, name in enumerate(log.ids))
 
 
 def _numbers(texts: Iterable[bytes]) -> UInt64Array:

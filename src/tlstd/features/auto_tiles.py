@@ -99,16 +99,20 @@ class AutoTiles(EqualByArguments):
         self.n_active = self.tilings * len(self._groups) + 1
 
     @classmethod
-    def fit(cls, observations: ArrayLike) -> AutoTiles:
-        """The map for observations (N, D), N >= 1."""
+    def fit(cls, observations: ArrayLike, *, n: int | None = None) -> AutoTiles:
+        """The map for observations (N, D), N >= 1; O(D N log N) time.
+
+        ``n`` is the number of steps of the whole log where the observations are a sample of it: the number of tiles per
+        dimension follows ``n``, and the scales follow the sample. Left out, it is N.
+        """
         array = as_real(observations, "observations")
         if array.ndim != 2 or 0 in array.shape:
             raise InvalidInputError(f"observations have shape {array.shape}: pass (N, D), at least one of each")
         if not np.isfinite(array).all():
             row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
             raise InvalidInputError(f"observation {row} is {array[row].tolist()}: drop what is not finite")
-        n = len(array)
-        array = array[:: -(-n // MOST_ROWS)]
+        n = len(array) if n is None else parameters.integer("n", n)
+        array = array[:: -(-len(array) // MOST_ROWS)]
         most = int(np.clip(round(2.0 * n ** (1 / 6)), FEWEST_TILES, MOST_TILES))
         scales, tiles = zip(*(_fitted(column, most) for column in array.T), strict=True)
         n_used = sum(len(scale) > 1 for scale in scales)
@@ -174,10 +178,10 @@ def _fitted(column: FloatArray, most: int) -> tuple[FloatArray, int]:
     if k <= most:  # each value in the middle of a tile: shifted tilings have one tile more
         return np.column_stack([values, (np.arange(k) + 0.5) / k]), k + 1
     levels = np.linspace(0.0, 1.0, N_KNOTS)
-    quantiles = np.quantile(column, levels)
+    column = np.sort(column)  # once: NumPy finds many quantiles of sorted numbers about ten times faster
+    *quantiles, low, high = np.quantile(column, np.append(levels, [0.01, 0.99]))
     knots, which = np.unique(quantiles, return_inverse=True)
     ranks = np.bincount(which, levels) / np.bincount(which)  # of a value that is many, its middle rank
-    low, high = np.quantile(column, [0.01, 0.99])
     if not high > low:
         low, high = knots[0], knots[-1]
     position = (knots.clip(low, high) - low) / (high - low)
