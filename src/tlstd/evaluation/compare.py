@@ -1,4 +1,4 @@
-"""Rows that only stand beside the answer: LSTD, t-LSTD and TD on the same features, with parameters by held-out data."""
+"""Rows that only stand beside the answer: LSTD, t-LSTD and TD on the same features."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.intervals import Interval, difference_of
+from tlstd.evaluation.ladder import clustered
 from tlstd.evaluation.silence import between
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def difference(a: Report, b: Report, *, states: ArrayLike | None = None, level: 
         )
     low, high = a.ends(states)
     other_low, other_high = b.ends(states)
-    ends = [difference_of(low, other_high, level), difference_of(high, other_low, level)]
+    pairs = [(low, other_high), (high, other_low)]
+    ends = [difference_of(clustered(one, a.log), clustered(two, a.log), level) for one, two in pairs]
     silent = low is not high or other_low is not other_high
     return between(*ends) if silent and ends[0].value != ends[1].value else ends[0]
 

@@ -145,7 +145,8 @@ class Fit:
         if self.kind == "joint":
             return np.full(len(self.steps), self.offsets[0])
         assert isinstance(self.system, ActionSystem)
-        return self.offsets[self.system.actions]
+        taken: FloatArray = self.offsets[self.system.actions]
+        return taken
 
     def extra(self, rows: IntArray, side: int) -> FloatArray:
         """What comes on top of features times weights for the policy's value in rows of features."""
@@ -157,7 +158,7 @@ class Fit:
         return (1.0 - self.beyond[rows]) * self.offsets[0]
 
     def query(self, starts: Starts, weights: FloatArray | None = None) -> Query:
-        """A set of states as :func:`~tlstd.evaluation.least_squares.least_squares` takes it; equal weights if left out."""
+        """A set of states as ``least_squares`` takes it; equal weights if left out."""
         steps, n = self.steps, len(starts.observations)
         weights = np.full(n, 1.0 / n) if weights is None else weights
         if starts.rows is None:
@@ -290,7 +291,7 @@ def fit_actions(log: Log, features: FeatureMap, gamma: float, target: Target, ro
             chances[a : a + BLOCK] = target.probabilities(steps.states[a : a + BLOCK], n_actions)
     actions = log.actions[steps.kept].astype(np.int64)
     kept, gaps = silence.supported(encoded, steps, actions, chances)
-    beyond = np.bincount(gaps.rows, gaps.weights, encoded.size)
+    beyond = np.bincount(gaps.rows, gaps.weights, encoded.size).astype(np.float64)
     system = ActionSystem(steps, encoded, actions, kept)
     offsets = _constants(system)
     discounts = steps.discounts

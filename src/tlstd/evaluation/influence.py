@@ -16,12 +16,11 @@ import numpy as np
 
 from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, IntArray, Matrix, as_matrix
-from tlstd.core.units import power_of_two, safe_unit
+from tlstd.core.units import safe_unit
 from tlstd.data.held_out import Folds, make_folds
-from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.episode_values import EpisodeValue, degrees, effective_number, standard_error
-from tlstd.krylov.adjoint import WHOLE, AdjointSystem, td_errors, trace_values
+from tlstd.krylov.adjoint import WHOLE, AdjointSystem
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd.krylov.operator import SampleOperator
 
@@ -107,7 +106,58 @@ class Influence:
         return centred
 
     @property
-    def influences(model: KrylovLSTD, asked: Sequence[Asked], *, kind: InfluenceKind = "sandwich") -> list[Influence]:
+    def standard_error(self) -> float:
+        """Of the value: √(G/(G-1) Σ c_g²); infinite for a single group."""
+        return standard_error(self.contributions)
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of the standard error, by Satterthwaite: (Σ v_g)²/Σ v_g² - 1 with ``spread`` v."""
+        return degrees(self.spread)
+
+    @property
+    def found(self) -> EpisodeValue:
+        """The value with what each group moves it by, for :func:`tlstd.evaluation.interval_of`."""
+        return EpisodeValue(self.value, self.contributions, self.degrees + 1.0)
+
+    @property
+    def density_ratios(self) -> FloatArray:
+        """(N,): how often the policy visits where step t was, over how often the log does; their mean is 1."""
+        mean = float(self.factors.mean()) if self.factors.size else 0.0
+        ratios: FloatArray = self.factors / mean if mean != 0.0 else np.zeros_like(self.factors)
+        return ratios
+
+    @property
+    def effective_steps(self) -> float:
+        """Number of equally important steps that would say as much, (Σ u_t)²/Σ u_t² with the factors u."""
+        return effective_number(self.factors)
+
+    @property
+    def effective_groups(self) -> float:
+        """The same for groups, by what each is expected to add to the variance: ``degrees`` + 1."""
+        return self.degrees + 1.0
+
+    def most_influential(self, count: int = 5) -> list[tuple[Any, float]]:
+        """Names (numbers, where there are none) of the groups that move the value most, and by how much."""
+        order = np.argsort(-np.abs(self.contributions), kind="stable")[: parameters.integer("count", count)]
+        names = range(self.groups.n_groups) if self.names is None else self.names
+        return [(names[g], float(self.contributions[g])) for g in order.tolist()]
+
+    def plug_in(self) -> Influence:
+        """The same with errors of the fitted weights, as in textbooks: too small where features are many."""
+        return replace(self, errors=self.fitted_errors, starts=self.fitted_starts, kind="plug-in")
+
+    def named(self, names: Sequence[Any]) -> Influence:
+        """The same with names of the groups."""
+        return replace(self, names=tuple(names))
+
+    def __repr__(self) -> str:
+        found = f"{self.value:.3g}, standard error {self.standard_error:.2g}"
+        size = f"{self.factors.size:,} steps in {self.groups.n_groups:,} groups"
+        return f"<Influence on {found}: {size}, worth {self.effective_groups:.0f} equal ones>"
+
+
+def influences(model: KrylovLSTD, asked: Sequence[Asked], *, kind: InfluenceKind = "sandwich") -> list[Influence]:
     """The influence of steps and episodes on mean values of states, one for each set of them.
 
     The systems behind it have a ridge of 10⁻⁹ mean ‖x‖², none on constant features, whatever regularises the model's

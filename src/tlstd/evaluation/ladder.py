@@ -16,7 +16,7 @@ import numpy as np
 
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError
-from tlstd.evaluation.episode_values import EpisodeValue, episode_value, visited_value
+from tlstd.evaluation.episode_values import EpisodeValue, effective_number, episode_value, visited_value
 from tlstd.evaluation.fits import Fit, Starts, fit_actions, fit_pairs, fit_states
 from tlstd.evaluation.intervals import NOT_A_CHANGE, NOT_COVERED, Interval, interval_of
 from tlstd.evaluation.least_squares import LeastSquares, units
@@ -140,7 +140,8 @@ class Case:
     @cached_property
     def features(self) -> FeatureMap:
         """Of states."""
-        return self._once("features", lambda: features_for(self.question, self.log))
+        found: FeatureMap = self._once("features", lambda: features_for(self.question, self.log))
+        return found
 
     @property
     def encoded(self) -> Rows | None:
@@ -168,7 +169,8 @@ class Case:
 
     def interval(self, found: EpisodeValue, kind: str, limits: str = NOT_COVERED) -> Interval:
         """The interval of what was found."""
-        return interval_of(found, self.question.level, kind, with_starts=self.sets[0].rows is not None, limits=limits)
+        some = clustered(found, self.log)
+        return interval_of(some, self.question.level, kind, with_starts=self.sets[0].rows is not None, limits=limits)
 
 
 def climb(case: Case) -> None:
@@ -408,7 +410,8 @@ def _ratios(case: Case, target: Target) -> FloatArray | None:
         case.notes.append("The log has no probabilities of its actions: there are no rows with importance ratios.")
         return None
     n_actions = 0 if case.continuous else target.n_actions(log)
-    return of_logged_actions(target, log, n_actions) / behaviour
+    ratios: FloatArray = of_logged_actions(target, log, n_actions) / behaviour
+    return ratios
 
 
 def _add_action_values(case: Case, target: Target) -> None:
@@ -444,7 +447,9 @@ def _silence(case: Case, fit: Fit, limits: Limits, row: Row, parts: list[LeastSq
     steps, gaps = fit.steps, fit.gaps
     low, high = (part.found.value for part in parts)
     whole = limits.high - limits.low
-    visits = np.bincount(steps.after, steps.discounts * parts[0].factors / max(1, len(steps)), len(fit.beyond))
+    visits: FloatArray = np.bincount(
+        steps.after, steps.discounts * parts[0].factors / max(1, len(steps)), len(fit.beyond)
+    ).astype(np.float64)
     if case.sets[0].rows is not None:
         rows = steps.row_of[case.sets[0].rows]
         visits += np.bincount(rows, minlength=visits.size) / rows.size
@@ -538,6 +543,19 @@ def _by_episode(found: EpisodeValue, steps: Steps, begins: IntArray, log: Log) -
         shares = np.zeros(log.n_episodes)
         shares[episode] = found.shares
     return EpisodeValue(found.value, moved, found.effective, shares)
+
+
+def clustered(found: EpisodeValue, log: Log) -> EpisodeValue:
+    """What was found over episodes, over those that belong together, where the log says which do."""
+    clusters = log.clusters
+    if clusters is None or found.contributions.size != log.n_episodes:
+        return found
+    n = int(clusters.max()) + 1
+    moved = np.bincount(clusters, found.contributions, n).astype(np.float64)
+    shares = None if found.shares is None else np.bincount(clusters, found.shares, n).astype(np.float64)
+    sizes = np.bincount(clusters, minlength=n).astype(np.float64)
+    effective = found.effective * effective_number(sizes) / log.n_episodes
+    return EpisodeValue(found.value, moved, effective, shares)
 
 
 def by_episode(found: EpisodeValue, steps: Steps, log: Log) -> EpisodeValue:

@@ -161,16 +161,19 @@ def _side(system: System, query: Query, weights: FloatArray, folds: IntArray, of
     values = query.on(weights) + query.offsets[side][:, None]
     plain = float(query.weights @ values[:, -1])
     _, n = units(steps)
-    starts, spread, unit = np.zeros(n), np.zeros(n), safe_unit(own, values[:, -1])
+    starts: FloatArray = np.zeros(n)
+    spread: FloatArray = np.zeros(n)
+    unit = safe_unit(own, values[:, -1])
     if query.unit is not None:
         column = (
             np.searchsorted(folds[:-1], query.fold) if folds.size > 2 else np.zeros(query.fold.size, dtype=np.int64)
         )
         mine = values[np.arange(values.shape[0]), column]
-        starts = np.bincount(query.unit, query.weights * (mine - query.weights @ mine / query.weights.sum()), n)
+        centred = mine - query.weights @ mine / query.weights.sum()
+        starts = np.bincount(query.unit, query.weights * centred, n).astype(np.float64)
         variance = float(np.var(mine / unit))
-        spread = np.bincount(query.unit, query.weights**2, n) * variance
-    return _Side(plain, whole, own, starts.astype(np.float64), spread.astype(np.float64), unit)
+        spread = np.bincount(query.unit, query.weights**2, n).astype(np.float64) * variance
+    return _Side(plain, whole, own, starts, spread, unit)
 
 
 def _value(side: _Side, u: FloatArray, steps: Steps, dimension: int) -> LeastSquares:

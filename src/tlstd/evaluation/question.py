@@ -134,7 +134,7 @@ def features_for(question: Question, log: Log, *, joint: bool = False, n: int | 
     if log.discrete and not joint:
         assert log.n_observations is not None
         return OneHot([0], [max(1, log.n_observations - 1)])
-    return AutoTiles.fit(states) if given == "auto" else Columns(states.shape[1])
+    return AutoTiles.fit(states, n=n) if given == "auto" else Columns(states.shape[1])
 
 
 def start_sets(log: Log, start: Start | None, target: Target | None) -> list[Starts]:

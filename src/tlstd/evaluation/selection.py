@@ -152,7 +152,7 @@ class Targets(NamedTuple):
 
 def choose(system: StateSystem) -> Selection:
     """λ and dimension by returns of held-out episodes."""
-    lambdas = LAMBDAS if system.rhos is None else WITH_RATIOS
+    lambdas: tuple[float, ...] = LAMBDAS if system.rhos is None else WITH_RATIOS
     if system.steps.gamma == 0.0:
         lambdas = (0.0,)
     small = thinned(system, COMPARED)

@@ -123,7 +123,7 @@ class Rows:
     def square(self) -> float:
         """The mean ‖x‖²."""
         total = sum(float((block.data**2).sum() if sp.issparse(block) else (block**2).sum()) for block in self.blocks)
-        return total / max(1, self.size)
+        return float(total) / max(1, self.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +159,8 @@ class Steps:
     @cached_property
     def begins(self) -> BoolArray:
         """Whether a group begins: no trace reaches over that."""
-        return np.diff(self.group, prepend=-1) != 0
+        begins: BoolArray = np.diff(self.group, prepend=-1) != 0
+        return begins
 
     @cached_property
     def ends(self) -> BoolArray:
@@ -300,6 +301,9 @@ def _dealt(episode: IntArray, discounts: FloatArray, log: Log) -> tuple[IntArray
     block = max(1, int(min(max(HORIZONS * horizon, n / MOST_BLOCKS), n / FEWEST_BLOCKS)))
     long = (lengths > n / FOLDS) & (lengths > block)
     names = hashes([log.ids[e] for e in episode[begins].tolist()])
+    if log.clusters is not None:  # what belongs together is held out together
+        assert log.cluster_names is not None
+        names = hashes([str(name) for name in log.cluster_names])[log.clusters[episode[begins]]]
     of_episode = (names % np.uint64(FOLDS)).astype(np.int64)
     fold = np.repeat(of_episode, lengths)
     cuts, n_blocks = [begins], 0

@@ -219,7 +219,8 @@ class ActionSystem(System):
                 mean[self.some[a]] += (
                     self.chances[self.some[a], a][:, None] * self.rows.times(self.block(V, a))[self.some[a]]
                 )
-        return mean[rows]
+        found: FloatArray = mean[rows]
+        return found
 
     def mean_features(self, weights: FloatArray) -> FloatArray:
         """Σ_i weights_i Σ_a π(a|s_i) φ(s_i, a) over the rows of features, for weights (M, k): (n, k)."""

@@ -272,7 +272,8 @@ def _inputs(evidence: Evidence) -> FloatArray:
     Z = np.column_stack(columns).astype(np.float64)
     spread = Z.std(axis=0)
     kept = spread > 1e-12 * np.abs(Z).max(axis=0, initial=0.0)
-    return np.clip((Z[:, kept] - Z[:, kept].mean(axis=0)) / spread[kept], -6.0, 6.0)
+    found: FloatArray = np.clip((Z[:, kept] - Z[:, kept].mean(axis=0)) / spread[kept], -6.0, 6.0)
+    return found
 
 
 # --- regularisation -------------------------------------------------------------------------------------------------
