@@ -154,7 +154,8 @@ class Fit:
             return self.beyond[rows]
         if self.kind == "actions":
             assert isinstance(self.system, ActionSystem)
-            return (self.system.chances @ self.offsets)[rows]
+            means: FloatArray = (self.system.chances @ self.offsets)[rows]
+            return means
         return (1.0 - self.beyond[rows]) * self.offsets[0]
 
     def query(self, starts: Starts, weights: FloatArray | None = None) -> Query:

@@ -234,7 +234,7 @@ class Report:
         return [(self.log.ids[e], float(moved[e])) for e in order.tolist()]
 
     def ends(self, states: ArrayLike | None = None) -> tuple[EpisodeValue, EpisodeValue]:
-        """The value with what each episode moves it by, if missing actions are worth LOW, and if they are worth HIGH."""
+        """The value with what each episode moves it by, if missing actions are worth LOW, and HIGH."""
         found = self.rows[0].found if states is None else tuple(self._found(states))
         if not found:
             raise InvalidInputError("it is not known what each episode moves this row by: leave estimators out")

@@ -122,8 +122,8 @@ class Rows:
     @cached_property
     def square(self) -> float:
         """The mean ‖x‖²."""
-        total = sum(float((block.data**2).sum() if sp.issparse(block) else (block**2).sum()) for block in self.blocks)
-        return float(total) / max(1, self.size)
+        squares = [np.square(block.data if sp.issparse(block) else block) for block in self.blocks]
+        return sum(float(each.sum()) for each in squares) / max(1, self.size)
 
 
 @dataclass(frozen=True, eq=False)

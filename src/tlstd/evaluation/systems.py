@@ -261,7 +261,8 @@ class PairSystem(System):
     def constant(self) -> FloatArray:
         """Features that are 1 in all rows."""
         sums = self.rows.back(np.ones((self.rows.size, 1)))[:, 0]
-        return (np.abs(sums - self.rows.size) < 0.5).astype(np.float64)
+        same: FloatArray = (np.abs(sums - self.rows.size) < 0.5).astype(np.float64)
+        return same
 
 
 def gathered(values: FloatArray, rows: IntArray, size: int) -> FloatArray:
