@@ -166,8 +166,7 @@ def choose(system: StateSystem) -> Selection:
     chosen = {setting.lambda_ for setting in found.of_fold.values()}
     some = thinned(system, MOST)
     again = _by_returns(some, (best, *sorted(chosen - {best})), only=best)
-    again = again if again.decided else found
-    return again if some is system else replace(again, paths={})
+    return again if again.decided and some is system else replace(again if again.decided else found, paths={})
 
 
 def _by_returns(system: StateSystem, lambdas: Sequence[float], only: float | None = None) -> Selection:
