@@ -18,13 +18,13 @@ from tlstd.core.arrays import FloatArray
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError
-from tlstd.evaluation import Evaluation, ValueFunction, evaluate, rollout_values, true_values
+from tlstd.evaluation import Report, ValueFunction, evaluate, rollout_values, true_values
 from tlstd.evaluation import evaluate as evaluate_function
-from tlstd.evaluation.task import Probabilities
+from tlstd.evaluation.question import Probabilities
 from tlstd.streams import trajectory
 
 
-def names(evaluation: Evaluation) -> list[str]:
+def names(evaluation: Report) -> list[str]:
     return [row.name for row in evaluation.rows]
 
 

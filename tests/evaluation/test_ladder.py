@@ -12,7 +12,7 @@ import pytest
 from tests.evaluation.logs import Decisions, random_decisions, simulated
 from tlstd import Log
 from tlstd.core.arrays import FloatArray, IntArray
-from tlstd.evaluation import Evaluation, difference, evaluate, mean_interval
+from tlstd.evaluation import Report, difference, evaluate, mean_interval
 from tlstd.features.constant import Constant
 
 GAMMA = 0.9
@@ -116,7 +116,7 @@ def test_tails_that_hardly_count_leave_the_mean_of_returns() -> None:
 def test_names_of_before_and_rows_on_request() -> None:
     log = complete(logged(0, 600))
 
-    def names(found: Evaluation) -> list[str]:
+    def names(found: Report) -> list[str]:
         return [row.name for row in found.rows]
 
     assert names(evaluate(log, gamma=GAMMA, estimators="Monte Carlo")) == ["mean of returns"]

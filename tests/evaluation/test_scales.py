@@ -18,7 +18,7 @@ from tlstd import KrylovLSTD, Log, evaluate, random_walk
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.data.transitions import Transitions
-from tlstd.evaluation import Evaluation, choose, difference, score
+from tlstd.evaluation import Report, choose, difference, score
 
 SCALES = [1e-300, 1e-200, 1e-161, 1e-155, 1e-8, 1e60, 1e98]
 """Rewards up to 1e100 are accepted."""
@@ -47,7 +47,7 @@ def log_of(question: str) -> Log:
 
 
 @cache
-def answer(question: str, scale: float = 1.0) -> Evaluation:
+def answer(question: str, scale: float = 1.0) -> Report:
     log = log_of(question)
     return evaluate(replace(log, rewards=log.rewards * scale), gamma=0.9, **QUESTIONS[question])
 

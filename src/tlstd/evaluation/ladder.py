@@ -124,6 +124,8 @@ class Case:
     tails: Tails | None = None
     effective: float = float("nan")
     """Effective sample size of the final weights of episodes."""
+    blocks: IntArray | None = None
+    """(groups of steps,): which block of the mean of returns each group is in, -1 if in none; None without blocks."""
 
     @property
     def continuous(self) -> bool:
@@ -329,10 +331,13 @@ def _returns_of_all(case: Case, fit: Fit, began: float) -> None:
     kept = np.flatnonzero(hidden <= HIDDEN) if stream else np.arange(len(steps))
     unit, n_units = units(steps)
     unit = unit[kept]
-    if np.unique(unit).size < 2:
+    seen, place = np.unique(unit, return_inverse=True)
+    if seen.size < 2:
         return
     if steps.n_blocks:
-        unit, n_units = _independent(unit, returns[kept])
+        unit, n_units = _independent(place, returns[kept])
+        case.blocks = np.full(steps.n_groups, -1)
+        case.blocks[seen[place]] = unit
     found = visited_value(unit, n_units, returns[kept])
     half = case.interval(found, "blocks").half_width
     reach = float(np.abs(backward(np.where(open_end, steps.discounts * v_next, 0.0), factors))[kept].mean())
@@ -349,7 +354,6 @@ def _returns_of_all(case: Case, fit: Fit, began: float) -> None:
 
 def _independent(unit: IntArray, returns: FloatArray) -> tuple[IntArray, int]:
     """Blocks of a stream, joined with their neighbours for as long as these depend on each other."""
-    _, unit = np.unique(unit, return_inverse=True)
     while True:
         n = int(unit[-1]) + 1
         found = visited_value(unit, n, returns).contributions
@@ -559,9 +563,38 @@ def clustered(found: EpisodeValue, log: Log) -> EpisodeValue:
 
 
 def by_episode(found: EpisodeValue, steps: Steps, log: Log) -> EpisodeValue:
-    """What was found over groups of steps, over the episodes of the log."""
-    if found.contributions.size == log.n_episodes and not steps.n_blocks:
+    """What was found over groups of steps, over the episodes of the log; over joined blocks it stays as it is."""
+    size = found.contributions.size
+    if size == log.n_episodes and (not steps.n_blocks or size != steps.n_groups):
         return found
-    episode = steps.episode[steps.begins] if steps.n_blocks else np.arange(found.contributions.size)
+    if steps.n_blocks and size != steps.n_groups:
+        return found
+    episode = steps.episode[steps.begins] if steps.n_blocks else np.arange(size)
     moved = np.bincount(episode, found.contributions, log.n_episodes).astype(np.float64)
     return EpisodeValue(found.value, moved, min(found.effective, float(moved.size)))
+
+
+def by_block(found: EpisodeValue, blocks: IntArray) -> EpisodeValue:
+    """What was found over groups of steps, over blocks of these (G,), -1 for groups that are in none.
+
+    >>> by_block(EpisodeValue(1.0, np.array([1.0, 2.0, -3.0]), 3.0), np.array([0, 0, 1])).contributions
+    array([ 3., -3.])
+    """
+    inside = np.flatnonzero(blocks >= 0)
+    moved = np.bincount(blocks[inside], found.contributions[inside]).astype(np.float64)
+    return EpisodeValue(found.value, moved - moved.mean(), min(found.effective, float(moved.size)))
+
+
+def unit_names(case: Case, found: EpisodeValue, steps: Steps) -> list[Any]:
+    """What the contributions of a value are of: the log's names of episodes, or the steps of each block."""
+    size = found.contributions.size
+    if size == case.log.n_episodes and not (steps.n_blocks and size == steps.n_groups):
+        return list(case.log.ids)
+    group = steps.group
+    if case.blocks is not None and size != steps.n_groups:
+        group = case.blocks[group]
+    inside = np.flatnonzero(group >= 0)
+    first = np.searchsorted(group[inside], np.arange(size))
+    last = np.append(first[1:], inside.size) - 1
+    rows = steps.kept[inside]
+    return [f"steps {rows[a]:,} to {rows[b]:,}" for a, b in zip(first.tolist(), last.tolist(), strict=True)]

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd.core import file_format
+from tlstd.core import file_format, parameters
 from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.comparison import Comparison, bounds, difference, finite
 from tlstd.evaluation.episode_values import EpisodeValue
 from tlstd.evaluation.fits import Fit, Starts
 from tlstd.evaluation.intervals import Interval
-from tlstd.evaluation.ladder import Case, Row, by_episode
+from tlstd.evaluation.ladder import Case, Row, unit_names
 from tlstd.evaluation.names import doubt_about_cost
 from tlstd.evaluation.question import given_states
 from tlstd.evaluation.rungs import REFUSAL, Rung
@@ -213,33 +213,32 @@ class Report:
         return (ends[0] if len(ends) == 1 else between(*ends)).at(level)
 
     def influence(self, states: ArrayLike | None = None) -> EpisodeValue:
-        """The value, with what each episode of the log has moved it by; of given states by least squares."""
+        """The value, with what each episode (or block of a long one) has moved it by; of given states by least squares."""
         if states is None:
             middle = self.rows[0].middle
             if middle is None:
                 raise InvalidInputError("it is not known what each episode moves this row by: leave estimators out")
-            return by_episode(middle, self.fit.steps, self.log)
+            return middle
         found = self._found(states)
-        total = EpisodeValue(
+        return EpisodeValue(
             sum(each.value for each in found) / len(found),
             np.mean([each.contributions for each in found], axis=0),
             found[0].effective,
         )
-        return by_episode(total, self.fit.steps, self.log)
 
     def most_influential(self, count: int = 5) -> list[tuple[Any, float]]:
-        """Names of the episodes that move the value most, and by how much."""
-        moved = self.influence().contributions
-        order = np.argsort(-np.abs(moved), kind="stable")[:count]
-        return [(self.log.ids[e], float(moved[e])) for e in order.tolist()]
+        """Names of the episodes (or steps of the blocks) that move the value most, and by how much."""
+        found = self.influence()
+        order = np.argsort(-np.abs(found.contributions), kind="stable")[: parameters.integer("count", count)]
+        names = unit_names(self.case, found, self.fit.steps)
+        return [(names[g], float(found.contributions[g])) for g in order.tolist()]
 
     def ends(self, states: ArrayLike | None = None) -> tuple[EpisodeValue, EpisodeValue]:
-        """The value with what each episode moves it by, if missing actions are worth LOW, and HIGH."""
+        """The value with what each episode (or block) moves it by, if missing actions are worth LOW, and HIGH."""
         found = self.rows[0].found if states is None else tuple(self._found(states))
         if not found:
             raise InvalidInputError("it is not known what each episode moves this row by: leave estimators out")
-        low, high = (by_episode(each, self.fit.steps, self.log) for each in (found[0], found[-1]))
-        return low, high
+        return found[0], found[-1]
 
     def _states(self, states: ArrayLike) -> Starts:
         return Starts("given states", given_states(states, self.log), None)

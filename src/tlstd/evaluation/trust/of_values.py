@@ -196,11 +196,17 @@ def residuals(evidence: Evidence) -> Check:
     share = 1.0 - left / size if size > 0.0 else 0.0
     gain = evidence.mean(model.errors**2 - (model.errors - predicted) ** 2, np.ones(len(steps), dtype=np.bool_))
     p = chance(gain.value, gain.standard_error, gain.degrees) if gain.value > 0.0 else 1.0
-    state = graded(p < LIKELY and (effect > 0.5 or share > 0.2), p < CERTAIN and (effect > 1.0 or share > 0.5))
+    missed, q = _missed(evidence)
+    state = graded(
+        (p < LIKELY and (effect > 0.5 or share > 0.2)) or (q < LIKELY and missed > 0.2),
+        (p < CERTAIN and (effect > 1.0 or share > 0.5)) or (q < CERTAIN and missed > 0.5),
+    )
     sentence = (
         f"State, action and past predict {percent(max(0.0, share))} of the held-out residuals; weighted as the policy "
         f"moves, that is {value:.2g} in the answer, {effect:.2g} half-widths"
     )
+    if missed > 0.0:
+        sentence += f". Of what can be predicted of held-out returns the features miss {percent(missed)}"
     if state != "green":
         sentence += (
             ": the features miss something. Add what is hidden to the observations (a speed, a mode, earlier "
@@ -212,14 +218,33 @@ def residuals(evidence: Evidence) -> Check:
         state,
         effect,
         "what predictable residuals move the answer by, in half-widths of its interval",
-        "more than half, or a fifth of the residuals, by 3 standard errors of the prediction's gain",
-        "more than one, or half of the residuals, by 4 standard errors",
+        "more than half, or a fifth of the residuals or of what can be predicted of returns, by 3 standard errors of "
+        "the prediction's gain",
+        "more than one, or half of the residuals or of what can be predicted of returns, by 4 standard errors",
         "If the features tell apart what matters, residuals of held-out steps have mean zero whatever is known of the "
         "step and of what came before it.",
         f"{sentence}.",
-        {"moves_the_value_by": value, "standard_error": error, "share": share},
+        {"moves_the_value_by": value, "standard_error": error, "share": share, "missed_of_returns": missed},
         about,
     )
+
+
+def _missed(evidence: Evidence) -> tuple[float, float]:
+    """Of what can be predicted of held-out returns, the share that the features miss, and its chance if it is none.
+
+    Residuals of single steps are mostly noise, and with λ near 1 their errors cancel in the answer: what is missing
+    adds up along an episode. Only of the logged policy, whose returns are known.
+    """
+    if not evidence.on_policy or _few(evidence):
+        return 0.0, 1.0
+    scale = evidence.size or 1.0
+    errors, constant = ((evidence.returns - each) / scale for each in (evidence.held_out[0], _constant(evidence)))
+    left = errors - _predicted(evidence, errors)
+    gain, known = evidence.mean(errors**2 - left**2), evidence.mean(constant**2 - errors**2)
+    if not gain.value > 0.0:
+        return 0.0, 1.0
+    share = gain.value / (gain.value + max(0.0, known.value))
+    return share, chance(gain.value, gain.standard_error, gain.degrees)
 
 
 def _model(evidence: Evidence) -> LeastSquares | None:
