@@ -57,6 +57,18 @@ def test_others_are_not_there(package: str) -> None:
         import_module(package).LSDT  # noqa: B018
 
 
+def test_a_module_does_not_hide_the_function_of_its_name() -> None:
+    """``import tlstd.evaluation.evaluate`` binds the module in its package; the public name stays the function."""
+    code = """
+import tlstd.evaluation.evaluate, tlstd.evaluation.true_values
+from tlstd.evaluation import evaluate, rollout_values, true_values
+from tlstd.evaluation.evaluate import answers
+print(callable(tlstd.evaluation.evaluate), callable(evaluate), callable(true_values), tlstd.evaluate is evaluate)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.stdout.split() == ["True"] * 4, result.stderr
+
+
 def test_a_line_of_another_form_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tlstd.core.public.__file__", str(tmp_path / "core" / "public.py"))
     (tmp_path / "__init__.pyi").write_text("from tlstd.data.transitions import Transition\n")

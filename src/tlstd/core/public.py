@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from tlstd.moved import where
@@ -39,6 +40,15 @@ def homes(package: str) -> dict[str, str]:
     return found
 
 
+class _Package(ModuleType):
+    """A package whose modules do not hide the public names that they define, wherever they are imported from."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, ModuleType) and name in self.__all__ and value.__name__ == f"{self.__name__}.{name}":
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
 def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose public names are imported on first use."""
     found = homes(package)
@@ -55,4 +65,5 @@ def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], l
         own = vars(sys.modules[package])
         return sorted({name for name in own if name.startswith("__") or hasattr(own[name], "__all__")} | found.keys())
 
+    sys.modules[package].__class__ = _Package
     return get, names, sorted(found)

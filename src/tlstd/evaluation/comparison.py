@@ -123,7 +123,7 @@ def _alike(a: Report, one: EpisodeValue, b: Report, two: EpisodeValue) -> tuple[
         ]
         if coarse[0].contributions.size == coarse[1].contributions.size:
             return coarse[0], coarse[1]
-    one, two = by_episode(one, a.fit.steps, a.log), by_episode(two, b.fit.steps, b.log)
+    one, two = by_episode(one, a.case.steps_of(one), a.log), by_episode(two, b.case.steps_of(two), b.log)
     if one.contributions.size != two.contributions.size:
         raise InvalidInputError(
             f"one value is known by {one.contributions.size} blocks of the log and the other by "

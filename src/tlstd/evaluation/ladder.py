@@ -139,6 +139,12 @@ class Case:
         assert found is not None
         return found
 
+    def steps_of(self, found: EpisodeValue) -> Steps:
+        """The steps whose groups a value was found over, as far as its size tells; else those of the model."""
+        fits = [fit for fit in (self.states, self.actions) if fit is not None]
+        size = found.contributions.size
+        return next((fit.steps for fit in fits if fit.steps.n_groups == size), self.model.steps)
+
     @cached_property
     def features(self) -> FeatureMap:
         """Of states."""
@@ -277,9 +283,11 @@ def _with_tails(
     query = fit.of_rows(steps.after[last], weights, steps.fold[last], None)
     behind = fit.value(query)[0].found
     moved = found.contributions + by_episode(behind, steps, case.log).contributions
-    own, model = found.standard_error**2, behind.standard_error**2
-    total = own + model
-    freedom = total**2 / (own**2 / found.degrees + model**2 / behind.degrees) if total > 0.0 else found.degrees
+    errors = np.array([found.standard_error, behind.standard_error])
+    own, model = ((errors / max(float(errors.max()), 1e-300)) ** 2).tolist()
+    freedom = found.degrees
+    if own + model > 0.0:
+        freedom = (own + model) ** 2 / (own**2 / found.degrees + model**2 / behind.degrees)
     return EpisodeValue(found.value - added + behind.value, moved - moved.mean(), freedom + 1.0)
 
 
@@ -396,9 +404,11 @@ def _ratios(case: Case, target: Target) -> FloatArray | None:
     log = case.log
     if log.actions is None:
         return None
+    if case.continuous and case.question.probabilities == "estimate" and log.probabilities is None:
+        raise InvalidInputError(
+            "probabilities of continuous actions are not estimated: log their densities, or leave probabilities out"
+        )
     if case.continuous and target.logged is None:
-        if case.question.probabilities == "estimate":
-            raise InvalidInputError("probabilities of continuous actions are not estimated: use LSTDQ's value")
         return None
     if log.probabilities is not None:
         behaviour = log.probabilities
@@ -585,9 +595,9 @@ def by_block(found: EpisodeValue, blocks: IntArray) -> EpisodeValue:
     return EpisodeValue(found.value, moved - moved.mean(), min(found.effective, float(moved.size)))
 
 
-def unit_names(case: Case, found: EpisodeValue, steps: Steps) -> list[Any]:
+def unit_names(case: Case, found: EpisodeValue) -> list[Any]:
     """What the contributions of a value are of: the log's names of episodes, or the steps of each block."""
-    size = found.contributions.size
+    size, steps = found.contributions.size, case.steps_of(found)
     if size == case.log.n_episodes and not (steps.n_blocks and size == steps.n_groups):
         return list(case.log.ids)
     group = steps.group

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from tlstd.core import file_format, parameters
 from tlstd.core.arrays import FloatArray
+from tlstd.core.units import power_of_two
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.comparison import Comparison, bounds, difference, finite
 from tlstd.evaluation.episode_values import EpisodeValue
@@ -230,7 +231,7 @@ class Report:
         """Names of the episodes (or steps of the blocks) that move the value most, and by how much."""
         found = self.influence()
         order = np.argsort(-np.abs(found.contributions), kind="stable")[: parameters.integer("count", count)]
-        names = unit_names(self.case, found, self.fit.steps)
+        names = unit_names(self.case, found)
         return [(names[g], float(found.contributions[g])) for g in order.tolist()]
 
     def ends(self, states: ArrayLike | None = None) -> tuple[EpisodeValue, EpisodeValue]:
@@ -381,18 +382,21 @@ def best_row(rows: list[Row]) -> Row:
     """
     first, best, least = rows[0], rows[0], np.inf
     base = first.middle
+    widths = [row.interval.half_width for row in rows if row.interval is not None]
+    apart = [row.value - first.value for row in rows]
+    unit = power_of_two(*(width for width in [*widths, *apart] if np.isfinite(width)))
     for row in rows:
         own = row.middle
         if own is None or row.interval is None or not np.isfinite(row.interval.half_width):
             continue
-        error = own.standard_error**2
+        error = (own.standard_error / unit) ** 2
         if row.interval.half_width > 0 and len(row.found) > 1:
-            error = max(error, (row.interval.half_width / 2.0) ** 2)
+            error = max(error, (row.interval.half_width / unit / 2.0) ** 2)
         bias = 0.0
         if base is not None and row is not first:
             same = own.contributions.size == base.contributions.size
-            noise = own.minus(base).standard_error ** 2 if same else own.standard_error**2 + base.standard_error**2
-            bias = max(0.0, (own.value - base.value) ** 2 - noise)
+            noise = own.minus(base).standard_error if same else np.hypot(own.standard_error, base.standard_error)
+            bias = max(0.0, ((own.value - base.value) / unit) ** 2 - float(noise / unit) ** 2)
         if error + bias < least * (1.0 - 1e-9):
             best, least = row, error + bias
     return best

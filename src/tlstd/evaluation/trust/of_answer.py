@@ -81,9 +81,9 @@ def influence(evidence: Evidence) -> Check:
     name, title, found = "influence", "Influence of single episodes", evidence.answer.middle
     if found is None or found.contributions.size < 2:
         return not_applicable(name, title, "It is not known what each episode adds to the answer.")
-    moves, log, steps = found.contributions, evidence.log, evidence.steps
+    moves, log, steps = found.contributions, evidence.log, evidence.case.steps_of(found)
     blocks = moves.size != log.n_episodes or (steps.n_blocks > 0 and moves.size == steps.n_groups)
-    names = unit_names(evidence.case, found, steps)
+    names = unit_names(evidence.case, found)
     relative = moves / power_of_two(moves)
     total = max(float(relative @ relative), 1e-300)
     share = float((relative**2).max()) / total
