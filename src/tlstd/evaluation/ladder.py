@@ -187,10 +187,6 @@ def climb(case: Case) -> None:
         _logged_policy(case)
     else:
         _another_policy(case, case.target)
-    if not case.rows:
-        raise InvalidInputError(
-            "none of the rows asked for can be had from this log and policy: leave estimators out to see which can"
-        )
 
 
 # --- the logged policy ----------------------------------------------------------------------------------------------
@@ -201,15 +197,14 @@ def _logged_policy(case: Case) -> None:
     began = perf_counter()
     fit = case.states = case.keep(fit_states(case.log, case.features, case.gamma, None, case.encoded))
     case.notes.append(f"KrylovLSTD: {fit.selection.note}")
-    case.report("returns", 0.6)
-    seconds = perf_counter() - began
+    _add_least_squares(case, fit, perf_counter() - began)
+    case.report("returns", 0.8)
     began = perf_counter()
     if case.question.wants("mean of returns"):
         if case.has_starts:
             _returns_of_starts(case, fit, began)
         elif case.sets[0].name == "all states":
             _returns_of_all(case, fit, began)
-    _add_least_squares(case, fit, seconds)
 
 
 def _add_least_squares(case: Case, fit: Fit, seconds: float) -> None:

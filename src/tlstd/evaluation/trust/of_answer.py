@@ -37,7 +37,8 @@ def effective(evidence: Evidence) -> Check:
     name, title, found = "effective", "Effective sample size", evidence.answer.middle
     if found is None or not found.contributions.size:
         return not_applicable(name, title, "It is not known what each episode adds to the answer.")
-    worth, groups = found.degrees + 1.0, float(found.contributions.size)
+    groups = float(found.contributions.size)
+    worth = min(found.degrees + 1.0, groups)
     weights = evidence.rung == DOUBLY_ROBUST.name
     enough = float(ENOUGH if not weights else 40)
     state = graded(worth < min(enough, 0.999 * groups), worth < FEW)
@@ -247,6 +248,8 @@ def agreement(evidence: Evidence) -> Check:
             return not_applicable(name, title, "There are no returns of the same states to compare with.")
         if evidence.on_policy:
             sentence = "Values of given states have no returns to be tested by: bias unchecked"
+            if not evidence.single:
+                sentence = "There are too few returns of the same states to test it by: bias unchecked. Collect more"
         return Check(name, title, "unchecked", None, "", "", "", "", f"{sentence}.", {})
     what, difference = lower
     effect = abs(difference.value) / half if half > 0.0 else 0.0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tlstd.core.arrays import FloatArray
-from tlstd.core.units import deviation
+from tlstd.core.units import deviation, power_of_two
 from tlstd.evaluation.episode_values import EpisodeValue
 from tlstd.evaluation.least_squares import LeastSquares, units
 from tlstd.evaluation.selection import FEWEST_GROUPS
@@ -173,9 +173,9 @@ def _parts(evidence: Evidence, found: FloatArray) -> list[dict[str, float]]:
 def residuals(evidence: Evidence) -> Check:
     """Whether held-out Bellman residuals of the policy asked about can be predicted, and what that would move.
 
-    With action values r + γ v(s') - q(s, a) has mean zero in every state for every action, whoever acted. What a step's
-    state, action and past say about it is what the features miss: weighted by how often the policy is there, it is an
-    error of the answer.
+    With action values r + γ v(s') - q(s, a) has mean zero in every state for every action, whoever acted. With ratios
+    it is ρ (r + γ v(s') - v(s)) that has mean zero, over all actions of a state. What a step's state, action and past
+    say about it is what the features miss: weighted by how often the policy is there, it is an error of the answer.
     """
     name, title = "residuals", "What the features miss"
     about = "answer" if evidence.by_model else "state values"
@@ -183,18 +183,22 @@ def residuals(evidence: Evidence) -> Check:
     steps = evidence.steps
     if model is None or steps.folds.size < 2 or len(steps) < 10 * FEWEST_GROUPS or not np.isfinite(evidence.half_width):
         return not_applicable(name, title, "There are too few steps to predict residuals of held-out ones.")
-    predicted = _predicted(evidence, model.errors)
+    scale, rhos, factors = power_of_two(model.errors), evidence.fit.system.rhos, model.factors
+    errors = model.errors / scale
+    if rhos is not None:  # they are in the factors too
+        errors, factors = rhos * errors, np.divide(factors, rhos, out=np.zeros(rhos.size), where=rhos > 0.0)
+    predicted = _predicted(evidence, errors)
     unit, n = units(steps)
     T = max(1, len(steps))
-    moved = np.bincount(unit, model.factors * predicted / T, n)
-    own = np.bincount(unit, model.factors * (model.errors - predicted) / T, n)
+    moved = scale * np.bincount(unit, factors * predicted / T, n)
+    own = scale * np.bincount(unit, factors * (errors - predicted) / T, n)
     value, error = float(moved.sum()), EpisodeValue(0.0, own - own.mean(), float(n)).standard_error
     row = evidence.of_model
     half = evidence.half_width if row is None or row.interval is None else row.interval.half_width
     effect = abs(value) / half if half > 0.0 else 0.0
-    size, left = float(np.mean(model.errors**2)), float(np.mean((model.errors - predicted) ** 2))
+    size, left = float(np.mean(errors**2)), float(np.mean((errors - predicted) ** 2))
     share = 1.0 - left / size if size > 0.0 else 0.0
-    gain = evidence.mean(model.errors**2 - (model.errors - predicted) ** 2, np.ones(len(steps), dtype=np.bool_))
+    gain = evidence.mean(errors**2 - (errors - predicted) ** 2, np.ones(len(steps), dtype=np.bool_))
     p = chance(gain.value, gain.standard_error, gain.degrees) if gain.value > 0.0 else 1.0
     missed, q = _missed(evidence)
     state = graded(
@@ -276,7 +280,7 @@ def _predicted(evidence: Evidence, errors: FloatArray) -> FloatArray:
 
 
 def _inputs(evidence: Evidence) -> FloatArray:
-    """(N, columns), standardised: observation, its last change, action, last reward, time."""
+    """(N, columns), standardised: observation, its last change, action (of action values), last reward, time."""
     steps, log = evidence.steps, evidence.log
     rows = steps.kept
     first = np.zeros(len(log), dtype=np.bool_)
@@ -288,13 +292,14 @@ def _inputs(evidence: Evidence) -> FloatArray:
     if not log.discrete:
         seen = log.states
         columns += [seen[rows], (seen - seen[before])[rows]]
-    if log.actions is not None and not evidence.on_policy:
+    if log.actions is not None and evidence.fit.kind != "states":
         if log.actions.ndim == 2:
             columns.append(log.actions[rows])
         else:
             n = int(log.actions.max(initial=0)) + 1
             columns.append(np.eye(min(n, 20))[np.minimum(log.actions[rows].astype(np.int64), min(n, 20) - 1)])
     Z = np.column_stack(columns).astype(np.float64)
+    Z /= np.array([power_of_two(column) for column in Z.T])
     spread = Z.std(axis=0)
     kept = spread > 1e-12 * np.abs(Z).max(axis=0, initial=0.0)
     found: FloatArray = np.clip((Z[:, kept] - Z[:, kept].mean(axis=0)) / spread[kept], -6.0, 6.0)
