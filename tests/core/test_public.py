@@ -57,18 +57,6 @@ def test_others_are_not_there(package: str) -> None:
         import_module(package).LSDT  # noqa: B018
 
 
-def test_a_module_does_not_hide_the_function_of_its_name() -> None:
-    """``import tlstd.evaluation.evaluate`` binds the module in its package; the public name stays the function."""
-    code = """
-import tlstd.evaluation.evaluate, tlstd.evaluation.true_values
-from tlstd.evaluation import evaluate, rollout_values, true_values
-from tlstd.evaluation.evaluate import answers
-print(callable(tlstd.evaluation.evaluate), callable(evaluate), callable(true_values), tlstd.evaluate is evaluate)
-"""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.stdout.split() == ["True"] * 4, result.stderr
-
-
 def test_a_line_of_another_form_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tlstd.core.public.__file__", str(tmp_path / "core" / "public.py"))
     (tmp_path / "__init__.pyi").write_text("from tlstd.data.transitions import Transition\n")
@@ -100,3 +88,18 @@ def test_imports_are_light() -> None:
     heavy = {"numpy", "scipy", "numba", "llvmlite", "matplotlib", "polars", "gymnasium", "distributed", "rich"}
     assert "typer" in result.stdout.split(), result.stderr
     assert not heavy & set(result.stdout.split()), result.stdout
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import tlstd; tlstd.evaluate; from tlstd.evaluation import evaluate as found",
+        "import tlstd.evaluation.choose; from tlstd.evaluation import choose as found",
+        "import tlstd.evaluation; import tlstd.evaluation.returns; found = tlstd.evaluation.returns",
+    ],
+)
+def test_a_name_is_not_the_module_that_has_the_same_name(code: str) -> None:
+    """Whichever of the two was imported first."""
+    words = [sys.executable, "-c", f"{code}; print(type(found).__name__)"]
+    result = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert result.stdout.strip() == "function", result.stderr

@@ -9,16 +9,19 @@ from functools import cache
 import numpy as np
 import pytest
 
+from tests.evaluation.logs import random_decisions, simulated
 from tests.evaluation.trust_logs import FAILURES, SOUND, Case, Maker, boyan, few, first_part, garnet_off, stream
 from tlstd import Log
 from tlstd.evaluation import Report, evaluate
-from tlstd.evaluation.fitted import LeftOut
-from tlstd.evaluation.trust import CHECKS, Trust, evidence
-from tlstd.evaluation.trust.ends import left_out
-from tlstd.evaluation.trust.evidence import Answer, Mean, gather
-from tlstd.evaluation.trust.verdict import Check
-from tlstd.evaluation.trust.weights import Correction, regularisation
+from tlstd.evaluation.evaluate import answers
+from tlstd.evaluation.intervals import Interval
+from tlstd.evaluation.question import Question
+from tlstd.evaluation.trust import CHECKS, Evidence, LeftOut, Trust, evidence
+from tlstd.evaluation.trust.of_log import left_out
+from tlstd.evaluation.trust.of_values import regularisation
+from tlstd.evaluation.trust.verdict import Check, chance
 from tlstd.features.constant import Constant
+from tlstd.page import write_page
 
 THIRD = 1.0 / 3.0
 QUICK_SOUND = {  # the share of the log that shows it

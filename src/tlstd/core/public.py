@@ -40,18 +40,21 @@ def homes(package: str) -> dict[str, str]:
     return found
 
 
-class _Package(ModuleType):
-    """A package whose modules do not hide the public names that they define, wherever they are imported from."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, ModuleType) and name in self.__all__ and value.__name__ == f"{self.__name__}.{name}":
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
 def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose public names are imported on first use."""
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose public names are imported on first use.
+
+    A module may have the name of what it defines: the import system puts the module into the package, and the package
+    keeps what is public.
+    """
     found = homes(package)
+
+    class Package(ModuleType):
+        def __setattr__(self, name: str, value: Any) -> None:
+            if isinstance(value, ModuleType) and found.get(name) == value.__name__:
+                value = getattr(value, name)
+            super().__setattr__(name, value)
+
+    sys.modules[package].__class__ = Package
 
     def get(name: str) -> Any:
         if name not in found:
@@ -65,5 +68,4 @@ def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], l
         own = vars(sys.modules[package])
         return sorted({name for name in own if name.startswith("__") or hasattr(own[name], "__all__")} | found.keys())
 
-    sys.modules[package].__class__ = _Package
     return get, names, sorted(found)
