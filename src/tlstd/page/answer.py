@@ -82,7 +82,9 @@ def _what(report: Report) -> str:
     count = count_of(n, name.removeprefix("all ").removesuffix("s"))
     where = f"all {count}" if name.startswith("all ") else f"the {count}"
     what = "cost" if report.cost else "reward"
-    of = report.policy_name if report.policy is None else f"the target policy, {report.policy_name}"
+    of = report.policy_name
+    if report.policy is not None and not of.startswith("the "):
+        of = f"the target policy, {of}"
     return f"Mean discounted {what} from {where} on (γ = {report.gamma:g}), of {of}."
 
 

@@ -198,7 +198,7 @@ def rungs(report: Report, numbers: Numbering) -> Section | None:
     figure = numbers.figure(charts.listed(bars, "Answers side by side", "value"), "Answers side by side", see)
     head = [("answer", False), ("rung", False), ("value", True), (f"{level}interval", True)]
     head += [*((name, True) for name in sets[1:]), ("what it assumes", False)]
-    table = numbers.table("Answers, and what each of them assumes", head, rows, class_="words")
+    table = numbers.table("Answers and assumptions", head, rows, class_="words")
     times = numbers.table("Settings and seconds", [("answer", False), ("seconds", True), ("settings", False)], costs)
     content = [element("p", _which(report)), figure, table, _folded("Settings and time", times)]
     return Section("rungs", "Answers", "Answers by what they assume", content)
