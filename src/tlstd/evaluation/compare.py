@@ -40,7 +40,7 @@ def add_compared(case: Case) -> None:
     log = case.log
     steps = log.transitions(case.features, case.gamma, rhos=case.ratios)
     some = steps[: min(len(steps), MOST_STEPS)]
-    seen = fit.system.rows.ids.size
+    seen = fit.system.ids.size
     chosen = fit.selection.whole
 
     def best(make: Callable[[Any], LinearEstimator], values: Sequence[Any], otherwise: Any, part: Any = some) -> Any:

@@ -35,6 +35,7 @@ from tlstd.evaluation.rungs import (
 )
 from tlstd.evaluation.silence import Limits, Silence, between, largest, seen_limits
 from tlstd.evaluation.steps import HIDDEN, Rows, Steps, backward
+from tlstd.evaluation.systems import ActionSystem, StateSystem
 from tlstd.features.base import FeatureMap
 from tlstd.logs.log import Log
 
@@ -150,7 +151,8 @@ class Case:
 
     def keep(self, fit: Fit) -> Fit:
         """Keep the encoded states of a fit."""
-        self.shared.setdefault("rows", fit.system.rows)
+        if isinstance(fit.system, (StateSystem, ActionSystem)):
+            self.shared.setdefault("rows", fit.system.rows)
         return fit
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:

@@ -288,11 +288,21 @@ class Gaps(NamedTuple):
     """Probabilities."""
 
 
-def supported(rows: Rows, steps: Steps, actions: IntArray, chances: FloatArray) -> tuple[FloatArray, Gaps]:
-    """Probabilities (M, n_actions) with 0 for actions that the log does not have in that state, and what that is."""
-    kept, table = chances.copy(), is_table(rows)
+def supports_of(rows: Rows, steps: Steps, actions: IntArray, n_actions: int) -> list[Support]:
+    """What the log has of each action."""
+    table = is_table(rows)
+    visits = [np.bincount(steps.here[actions == a], minlength=rows.size).astype(np.float64) for a in range(n_actions)]
+    return [Support(rows, own, table) for own in visits]
+
+
+def supported(supports: Sequence[Support], rows: Rows, steps: Steps, chances: FloatArray) -> tuple[FloatArray, Gaps]:
+    """Probabilities (M, n_actions) with 0 for actions that the log does not have in that state, and what that is.
+
+    Rows in which the policy is not asked for an action, such as those after a termination, keep theirs.
+    """
+    kept = chances.copy()
     gaps: list[tuple[IntArray, IntArray, FloatArray]] = []
-    asked_of = np.zeros(rows.size, dtype=np.bool_)  # rows in which the policy is asked for an action
+    asked_of = np.zeros(rows.size, dtype=np.bool_)
     asked_of[steps.after[steps.discounts > 0.0]] = True
     asked_of[steps.row_of[steps.log.start_rows]] = True
     if not steps.log.has_ends:
@@ -301,8 +311,7 @@ def supported(rows: Rows, steps: Steps, actions: IntArray, chances: FloatArray) 
         asked = np.flatnonzero((chances[:, a] > 0.0) & asked_of)
         if not asked.size:
             continue
-        own = Support(rows, np.bincount(steps.here[actions == a], minlength=rows.size).astype(np.float64), table)
-        missing = asked[~own.has(rows, asked)]
+        missing = asked[~supports[a].has(rows, asked)]
         if missing.size:
             gaps.append((missing, np.full(missing.size, a), chances[missing, a]))
             kept[missing, a] = 0.0

@@ -49,7 +49,7 @@ class Rows:
 
     def __init__(self, blocks: list[Any], ids: IntArray, n_features: int) -> None:
         self.blocks, self.ids, self.n_features = blocks, ids, n_features
-        self.size = sum(block.shape[0] for block in blocks)
+        self.size: int = sum(int(block.shape[0]) for block in blocks)
 
     @classmethod
     def of(cls, features: FeatureMap, states: FloatArray) -> Rows:
@@ -122,8 +122,10 @@ class Rows:
     @cached_property
     def square(self) -> float:
         """The mean ‖x‖²."""
-        squares = [np.square(block.data if sp.issparse(block) else block) for block in self.blocks]
-        return sum(float(each.sum()) for each in squares) / max(1, self.size)
+        total = 0.0
+        for block in self.blocks:
+            total += float(np.square(block.data if sp.issparse(block) else block).sum())
+        return total / max(1, self.size)
 
 
 @dataclass(frozen=True, eq=False)
