@@ -282,7 +282,7 @@ def of_actions(
     beyond = chances.sum(axis=1) - kept.sum(axis=1) if len(weights) > 1 else np.zeros(len(kept))
     return Fit(
         "actions", system, features, chosen, folds, weights, target, offsets, kept @ offsets, beyond, gaps,
-        supports[0].is_table, tuple(supports), full, chances @ offsets,
+        bool(supports) and supports[0].is_table, tuple(supports), full, chances @ offsets,
     )  # fmt: skip
 
 

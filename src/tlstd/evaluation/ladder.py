@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -95,6 +95,69 @@ class Tails:
     """What the model's values would add in error, by cutting complete episodes at the same lengths; None: unknown."""
 
 
+class Fits(Protocol):
+    """What a case learns by: from a log in this process, or from parts of one elsewhere."""
+
+    def features(self, case: Case, joint: bool) -> FeatureMap:
+        """The map that the question asks for; ``joint``: of states and continuous actions side by side."""
+        ...
+
+    def ratios(self, case: Case, target: Target) -> FloatArray:
+        """(len(log),): importance ratios, by logged probabilities."""
+        ...
+
+    def states(self, case: Case, rhos: FloatArray | None) -> Fit:
+        """Values of states."""
+        ...
+
+    def actions(self, case: Case, target: Target) -> Fit:
+        """Action values of discrete actions."""
+        ...
+
+    def pairs(self, case: Case, target: Target) -> Fit:
+        """Action values of continuous actions."""
+        ...
+
+
+class LocalFits:
+    """From the case's own log; states are encoded once for all questions about it."""
+
+    def __init__(self) -> None:
+        self._maps: dict[bool, FeatureMap] = {}
+        self._rows: Rows | None = None
+
+    def features(self, case: Case, joint: bool) -> FeatureMap:
+        """The map that the question asks for."""
+        if joint not in self._maps:
+            self._maps[joint] = features_for(case.question, case.log, joint=joint)
+        return self._maps[joint]
+
+    def ratios(self, case: Case, target: Target) -> FloatArray:
+        """(len(log),): importance ratios."""
+        log = case.log
+        assert log.probabilities is not None
+        chances = of_logged_actions(target, log, 0 if case.continuous else target.n_actions(log))
+        ratios: FloatArray = chances / log.probabilities
+        return ratios
+
+    def states(self, case: Case, rhos: FloatArray | None) -> Fit:
+        """Values of states."""
+        return self._kept(fit_states(case.log, case.features, case.gamma, rhos, self._rows))
+
+    def actions(self, case: Case, target: Target) -> Fit:
+        """Action values of discrete actions."""
+        return self._kept(fit_actions(case.log, case.features, case.gamma, target, self._rows))
+
+    def pairs(self, case: Case, target: Target) -> Fit:
+        """Action values of continuous actions."""
+        return fit_pairs(case.log, self.features(case, True), case.gamma, target)
+
+    def _kept(self, fit: Fit) -> Fit:
+        if self._rows is None and isinstance(fit.system, (StateSystem, ActionSystem)):
+            self._rows = fit.system.rows
+        return fit
+
+
 @dataclass(eq=False)
 class Case:
     """One question about one log, with all that was found for it."""
@@ -107,8 +170,10 @@ class Case:
     limits: Limits | None
     report: Report = lambda text, share: None
     policy_name: str = "the logged policy"
-    shared: dict[str, Any] = field(default_factory=dict)
-    """Encoded states, for other questions about the same log."""
+    fits: Fits = field(default_factory=lambda: LocalFits())
+    """What it learns by."""
+    sample: Log | None = None
+    """Of a log whose observations are somewhere else: a part that is here."""
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     ratios: FloatArray | None = None
@@ -141,24 +206,7 @@ class Case:
     @cached_property
     def features(self) -> FeatureMap:
         """Of states."""
-        found: FeatureMap = self._once("features", lambda: features_for(self.question, self.log))
-        return found
-
-    @property
-    def encoded(self) -> Rows | None:
-        """The log's states in these features, once they were encoded."""
-        return self.shared.get("rows")
-
-    def keep(self, fit: Fit) -> Fit:
-        """Keep the encoded states of a fit."""
-        if isinstance(fit.system, (StateSystem, ActionSystem)):
-            self.shared.setdefault("rows", fit.system.rows)
-        return fit
-
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
-        if name not in self.shared:
-            self.shared[name] = make()
-        return self.shared[name]
+        return self.fits.features(self, False)
 
     @property
     def has_starts(self) -> bool:
@@ -193,7 +241,7 @@ def climb(case: Case) -> None:
 def _logged_policy(case: Case) -> None:
     case.report("choosing λ and dimension", 0.2)
     began = perf_counter()
-    fit = case.states = case.keep(fit_states(case.log, case.features, case.gamma, None, case.encoded))
+    fit = case.states = case.fits.states(case, None)
     case.notes.append(f"KrylovLSTD: {fit.selection.note}")
     case.report("returns", 0.6)
     seconds = perf_counter() - began
@@ -375,7 +423,7 @@ def _another_policy(case: Case, target: Target) -> None:
     if case.ratios is not None:
         case.report("values with ratios", 0.5)
         began = perf_counter()
-        fit = case.states = case.keep(fit_states(case.log, case.features, case.gamma, case.ratios, case.encoded))
+        fit = case.states = case.fits.states(case, case.ratios)
         case.notes.append(f"KrylovLSTD with ratios: {fit.selection.note}")
         _add_least_squares(case, fit, perf_counter() - began)
         if case.has_starts and wants("doubly robust"):
@@ -399,20 +447,18 @@ def _ratios(case: Case, target: Target) -> FloatArray | None:
             raise InvalidInputError("probabilities of continuous actions are not estimated: use LSTDQ's value")
         return None
     if log.probabilities is not None:
-        behaviour = log.probabilities
-    elif case.question.probabilities == "estimate":
-        X = log.transitions(case.features, case.gamma).store
-        taken, case.known = log.actions.astype(np.int64), False
-        behaviour = fitted_probabilities(X[: len(log)], taken, int(taken.max()) + 1)
-        case.notes.append(
-            "Warning: the log has no probabilities of its actions. They were estimated by softmax regression on "
-            "the features; if that is wrong, so are all rows with ratios."
-        )
-    else:
+        return case.fits.ratios(case, target)
+    if case.question.probabilities != "estimate":
         case.notes.append("The log has no probabilities of its actions: there are no rows with importance ratios.")
         return None
-    n_actions = 0 if case.continuous else target.n_actions(log)
-    ratios: FloatArray = of_logged_actions(target, log, n_actions) / behaviour
+    X = log.transitions(case.features, case.gamma).store
+    taken, case.known = log.actions.astype(np.int64), False
+    behaviour = fitted_probabilities(X[: len(log)], taken, int(taken.max()) + 1)
+    case.notes.append(
+        "Warning: the log has no probabilities of its actions. They were estimated by softmax regression on "
+        "the features; if that is wrong, so are all rows with ratios."
+    )
+    ratios: FloatArray = of_logged_actions(target, log, target.n_actions(log)) / behaviour
     return ratios
 
 
@@ -420,11 +466,7 @@ def _add_action_values(case: Case, target: Target) -> None:
     """The row of action values, with bounds where the log is silent."""
     case.report("action values", 0.1)
     began = perf_counter()
-    if case.continuous:
-        features = features_for(case.question, case.log, joint=True)
-        fit = fit_pairs(case.log, features, case.gamma, target)
-    else:
-        fit = case.keep(fit_actions(case.log, case.features, case.gamma, target, case.encoded))
+    fit = case.fits.pairs(case, target) if case.continuous else case.fits.actions(case, target)
     case.actions = fit
     case.notes.append(f"LSTDQ: {fit.selection.note}")
     case.report("action values: interval", 0.3)
