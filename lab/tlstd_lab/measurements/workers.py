@@ -310,10 +310,10 @@ def traffic() -> None:
 
 def _encoded(pool: ShardPool, files: list[Any]) -> ShardedOperator:
     from tlstd.cluster.files import prepare
-    from tlstd.evaluation.task import feature_map
+    from tlstd.evaluation.question import Question, features_for
     from tlstd.evaluation.value_function import ValueFunction
 
-    map_ = feature_map("auto", files[0].read().log)
+    map_ = features_for(Question(gammas=(0.99,)), files[0].read().log)
     values = ValueFunction(KrylovLSTD(map_.n_features, lambda_=0.9, dimension=1), map_, 0.99)
     prepare(pool, files)
     pool.change("encoded", [(values, None, False, 0.9, {})] * len(pool))
@@ -341,7 +341,7 @@ def coverage(n_sets: int = 200, n_episodes: int = 200, n_shards: int = 7) -> Non
             model.update_many(steps)
             (influence,) = influences(model, [starts])
             sharded, n_rounds = _sharded(steps, starts, made.lambda_, n_shards)
-            intervals = (sharded, interval_of(influence.plug_in()), interval_of(influence))
+            intervals = (sharded, interval_of(influence.plug_in().found), interval_of(influence.found))
             found += [
                 (made.start in each, each.standard_error, abs(each.value - sharded.value), n_rounds)
                 for each in intervals

@@ -34,7 +34,8 @@ MOST_STEPS = 100_000
 def add_compared(case: Case) -> None:
     """Add the rows that the question asks for."""
     fit = case.states
-    if fit is None:
+    if fit is None or case.sample is not None:
+        case.notes.append("LSTD, t-LSTD and TD are compared for values of states, in one process.")
         return
     n, lambda_ = case.features.n_features, fit.lambda_
     log = case.log

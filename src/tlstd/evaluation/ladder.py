@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from tlstd.evaluation.rungs import (
     WITH_RATIOS,
     Rung,
 )
-from tlstd.evaluation.silence import Limits, Silence, between, largest, seen_limits
+from tlstd.evaluation.silence import DRAWN, Gaps, Limits, Silence, between, largest, seen_limits
 from tlstd.evaluation.steps import HIDDEN, Rows, Steps, backward
 from tlstd.evaluation.systems import ActionSystem, StateSystem
 from tlstd.features.base import FeatureMap
@@ -95,6 +95,69 @@ class Tails:
     """What the model's values would add in error, by cutting complete episodes at the same lengths; None: unknown."""
 
 
+class Fits(Protocol):
+    """What a case learns by: from a log in this process, or from parts of one elsewhere."""
+
+    def features(self, case: Case, joint: bool) -> FeatureMap:
+        """The map that the question asks for; ``joint``: of states and continuous actions side by side."""
+        ...
+
+    def ratios(self, case: Case, target: Target) -> FloatArray:
+        """(len(log),): importance ratios, by logged probabilities."""
+        ...
+
+    def states(self, case: Case, rhos: FloatArray | None) -> Fit:
+        """Values of states."""
+        ...
+
+    def actions(self, case: Case, target: Target) -> Fit:
+        """Action values of discrete actions."""
+        ...
+
+    def pairs(self, case: Case, target: Target) -> Fit:
+        """Action values of continuous actions."""
+        ...
+
+
+class LocalFits:
+    """From the case's own log; states are encoded once for all questions about it."""
+
+    def __init__(self) -> None:
+        self._maps: dict[bool, FeatureMap] = {}
+        self._rows: Rows | None = None
+
+    def features(self, case: Case, joint: bool) -> FeatureMap:
+        """The map that the question asks for."""
+        if joint not in self._maps:
+            self._maps[joint] = features_for(case.question, case.log, joint=joint)
+        return self._maps[joint]
+
+    def ratios(self, case: Case, target: Target) -> FloatArray:
+        """(len(log),): importance ratios."""
+        log = case.log
+        assert log.probabilities is not None
+        chances = of_logged_actions(target, log, 0 if case.continuous else target.n_actions(log))
+        ratios: FloatArray = chances / log.probabilities
+        return ratios
+
+    def states(self, case: Case, rhos: FloatArray | None) -> Fit:
+        """Values of states."""
+        return self._kept(fit_states(case.log, case.features, case.gamma, rhos, self._rows))
+
+    def actions(self, case: Case, target: Target) -> Fit:
+        """Action values of discrete actions."""
+        return self._kept(fit_actions(case.log, case.features, case.gamma, target, self._rows))
+
+    def pairs(self, case: Case, target: Target) -> Fit:
+        """Action values of continuous actions."""
+        return fit_pairs(case.log, self.features(case, True), case.gamma, target)
+
+    def _kept(self, fit: Fit) -> Fit:
+        if self._rows is None and isinstance(fit.system, (StateSystem, ActionSystem)):
+            self._rows = fit.system.rows
+        return fit
+
+
 @dataclass(eq=False)
 class Case:
     """One question about one log, with all that was found for it."""
@@ -107,8 +170,10 @@ class Case:
     limits: Limits | None
     report: Report = lambda text, share: None
     policy_name: str = "the logged policy"
-    shared: dict[str, Any] = field(default_factory=dict)
-    """Encoded states, for other questions about the same log."""
+    fits: Fits = field(default_factory=lambda: LocalFits())
+    """What it learns by."""
+    sample: Log | None = None
+    """Of a log whose observations are somewhere else: a part that is here."""
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     ratios: FloatArray | None = None
@@ -125,6 +190,8 @@ class Case:
     tails: Tails | None = None
     effective: float = float("nan")
     """Effective sample size of the final weights of episodes."""
+    blocks: IntArray | None = None
+    """(groups of steps,): which block of the mean of returns each group is in, -1 if in none; None without blocks."""
 
     @property
     def continuous(self) -> bool:
@@ -138,27 +205,16 @@ class Case:
         assert found is not None
         return found
 
+    def steps_of(self, found: EpisodeValue) -> Steps:
+        """The steps whose groups a value was found over, as far as its size tells; else those of the model."""
+        fits = [fit for fit in (self.states, self.actions) if fit is not None]
+        size = found.contributions.size
+        return next((fit.steps for fit in fits if fit.steps.n_groups == size), self.model.steps)
+
     @cached_property
     def features(self) -> FeatureMap:
         """Of states."""
-        found: FeatureMap = self._once("features", lambda: features_for(self.question, self.log))
-        return found
-
-    @property
-    def encoded(self) -> Rows | None:
-        """The log's states in these features, once they were encoded."""
-        return self.shared.get("rows")
-
-    def keep(self, fit: Fit) -> Fit:
-        """Keep the encoded states of a fit."""
-        if isinstance(fit.system, (StateSystem, ActionSystem)):
-            self.shared.setdefault("rows", fit.system.rows)
-        return fit
-
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
-        if name not in self.shared:
-            self.shared[name] = make()
-        return self.shared[name]
+        return self.fits.features(self, False)
 
     @property
     def has_starts(self) -> bool:
@@ -181,10 +237,6 @@ def climb(case: Case) -> None:
         _logged_policy(case)
     else:
         _another_policy(case, case.target)
-    if not case.rows:
-        raise InvalidInputError(
-            "none of the rows asked for can be had from this log and policy: leave estimators out to see which can"
-        )
 
 
 # --- the logged policy ----------------------------------------------------------------------------------------------
@@ -193,17 +245,16 @@ def climb(case: Case) -> None:
 def _logged_policy(case: Case) -> None:
     case.report("choosing λ and dimension", 0.2)
     began = perf_counter()
-    fit = case.states = case.keep(fit_states(case.log, case.features, case.gamma, None, case.encoded))
+    fit = case.states = case.fits.states(case, None)
     case.notes.append(f"KrylovLSTD: {fit.selection.note}")
-    case.report("returns", 0.6)
-    seconds = perf_counter() - began
+    _add_least_squares(case, fit, perf_counter() - began)
+    case.report("returns", 0.8)
     began = perf_counter()
     if case.question.wants("mean of returns"):
         if case.has_starts:
             _returns_of_starts(case, fit, began)
         elif case.sets[0].name == "all states":
             _returns_of_all(case, fit, began)
-    _add_least_squares(case, fit, seconds)
 
 
 def _add_least_squares(case: Case, fit: Fit, seconds: float) -> None:
@@ -277,9 +328,11 @@ def _with_tails(
     query = fit.of_rows(steps.after[last], weights, steps.fold[last], None)
     behind = fit.value(query)[0].found
     moved = found.contributions + by_episode(behind, steps, case.log).contributions
-    own, model = found.standard_error**2, behind.standard_error**2
-    total = own + model
-    freedom = total**2 / (own**2 / found.degrees + model**2 / behind.degrees) if total > 0.0 else found.degrees
+    errors = np.array([found.standard_error, behind.standard_error])
+    own, model = ((errors / max(float(errors.max()), 1e-300)) ** 2).tolist()
+    freedom = found.degrees
+    if own + model > 0.0:
+        freedom = (own + model) ** 2 / (own**2 / found.degrees + model**2 / behind.degrees)
     return EpisodeValue(found.value - added + behind.value, moved - moved.mean(), freedom + 1.0)
 
 
@@ -331,10 +384,13 @@ def _returns_of_all(case: Case, fit: Fit, began: float) -> None:
     kept = np.flatnonzero(hidden <= HIDDEN) if stream else np.arange(len(steps))
     unit, n_units = units(steps)
     unit = unit[kept]
-    if np.unique(unit).size < 2:
+    seen, place = np.unique(unit, return_inverse=True)
+    if seen.size < 2:
         return
     if steps.n_blocks:
-        unit, n_units = _independent(unit, returns[kept])
+        unit, n_units = _independent(place, returns[kept])
+        case.blocks = np.full(steps.n_groups, -1)
+        case.blocks[seen[place]] = unit
     found = visited_value(unit, n_units, returns[kept])
     half = case.interval(found, "blocks").half_width
     reach = float(np.abs(backward(np.where(open_end, steps.discounts * v_next, 0.0), factors))[kept].mean())
@@ -351,7 +407,6 @@ def _returns_of_all(case: Case, fit: Fit, began: float) -> None:
 
 def _independent(unit: IntArray, returns: FloatArray) -> tuple[IntArray, int]:
     """Blocks of a stream, joined with their neighbours for as long as these depend on each other."""
-    _, unit = np.unique(unit, return_inverse=True)
     while True:
         n = int(unit[-1]) + 1
         found = visited_value(unit, n, returns).contributions
@@ -375,7 +430,7 @@ def _another_policy(case: Case, target: Target) -> None:
     if case.ratios is not None:
         case.report("values with ratios", 0.5)
         began = perf_counter()
-        fit = case.states = case.keep(fit_states(case.log, case.features, case.gamma, case.ratios, case.encoded))
+        fit = case.states = case.fits.states(case, case.ratios)
         case.notes.append(f"KrylovLSTD with ratios: {fit.selection.note}")
         _add_least_squares(case, fit, perf_counter() - began)
         if case.has_starts and wants("doubly robust"):
@@ -394,25 +449,25 @@ def _ratios(case: Case, target: Target) -> FloatArray | None:
     log = case.log
     if log.actions is None:
         return None
+    if case.continuous and case.question.probabilities == "estimate" and log.probabilities is None:
+        raise InvalidInputError(
+            "probabilities of continuous actions are not estimated: log their densities, or leave probabilities out"
+        )
     if case.continuous and target.logged is None:
-        if case.question.probabilities == "estimate":
-            raise InvalidInputError("probabilities of continuous actions are not estimated: use LSTDQ's value")
         return None
     if log.probabilities is not None:
-        behaviour = log.probabilities
-    elif case.question.probabilities == "estimate":
-        X = log.transitions(case.features, case.gamma).store
-        taken, case.known = log.actions.astype(np.int64), False
-        behaviour = fitted_probabilities(X[: len(log)], taken, int(taken.max()) + 1)
-        case.notes.append(
-            "Warning: the log has no probabilities of its actions. They were estimated by softmax regression on "
-            "the features; if that is wrong, so are all rows with ratios."
-        )
-    else:
+        return case.fits.ratios(case, target)
+    if case.question.probabilities != "estimate":
         case.notes.append("The log has no probabilities of its actions: there are no rows with importance ratios.")
         return None
-    n_actions = 0 if case.continuous else target.n_actions(log)
-    ratios: FloatArray = of_logged_actions(target, log, n_actions) / behaviour
+    X = log.transitions(case.features, case.gamma).store
+    taken, case.known = log.actions.astype(np.int64), False
+    behaviour = fitted_probabilities(X[: len(log)], taken, int(taken.max()) + 1)
+    case.notes.append(
+        "Warning: the log has no probabilities of its actions. They were estimated by softmax regression on "
+        "the features; if that is wrong, so are all rows with ratios."
+    )
+    ratios: FloatArray = of_logged_actions(target, log, target.n_actions(log)) / behaviour
     return ratios
 
 
@@ -420,11 +475,7 @@ def _add_action_values(case: Case, target: Target) -> None:
     """The row of action values, with bounds where the log is silent."""
     case.report("action values", 0.1)
     began = perf_counter()
-    if case.continuous:
-        features = features_for(case.question, case.log, joint=True)
-        fit = fit_pairs(case.log, features, case.gamma, target)
-    else:
-        fit = case.keep(fit_actions(case.log, case.features, case.gamma, target, case.encoded))
+    fit = case.fits.pairs(case, target) if case.continuous else case.fits.actions(case, target)
     case.actions = fit
     case.notes.append(f"LSTDQ: {fit.selection.note}")
     case.report("action values: interval", 0.3)
@@ -455,7 +506,10 @@ def _silence(case: Case, fit: Fit, limits: Limits, row: Row, parts: list[LeastSq
     if case.sets[0].rows is not None:
         rows = steps.row_of[case.sets[0].rows]
         visits += np.bincount(rows, minlength=visits.size) / rows.size
-    missing = () if gaps is None else largest(gaps, visits, steps.states, steps)
+    if gaps is None:  # continuous actions
+        rows = np.flatnonzero(fit.beyond)
+        gaps = Gaps(rows, np.full(rows.size, DRAWN), fit.beyond[rows])
+    missing = largest(gaps, visits, steps.states, steps)
     mass = (high - low) / whole if whole > 0.0 else float(visits @ fit.beyond)
     interval: Any = row.interval
     return Silence(limits, max(0.0, mass), interval, missing, fit.is_table)
@@ -561,9 +615,38 @@ def clustered(found: EpisodeValue, log: Log) -> EpisodeValue:
 
 
 def by_episode(found: EpisodeValue, steps: Steps, log: Log) -> EpisodeValue:
-    """What was found over groups of steps, over the episodes of the log."""
-    if found.contributions.size == log.n_episodes and not steps.n_blocks:
+    """What was found over groups of steps, over the episodes of the log; over joined blocks it stays as it is."""
+    size = found.contributions.size
+    if size == log.n_episodes and (not steps.n_blocks or size != steps.n_groups):
         return found
-    episode = steps.episode[steps.begins] if steps.n_blocks else np.arange(found.contributions.size)
+    if steps.n_blocks and size != steps.n_groups:
+        return found
+    episode = steps.episode[steps.begins] if steps.n_blocks else np.arange(size)
     moved = np.bincount(episode, found.contributions, log.n_episodes).astype(np.float64)
     return EpisodeValue(found.value, moved, min(found.effective, float(moved.size)))
+
+
+def by_block(found: EpisodeValue, blocks: IntArray) -> EpisodeValue:
+    """What was found over groups of steps, over blocks of these (G,), -1 for groups that are in none.
+
+    >>> by_block(EpisodeValue(1.0, np.array([1.0, 2.0, -3.0]), 3.0), np.array([0, 0, 1])).contributions
+    array([ 3., -3.])
+    """
+    inside = np.flatnonzero(blocks >= 0)
+    moved = np.bincount(blocks[inside], found.contributions[inside]).astype(np.float64)
+    return EpisodeValue(found.value, moved - moved.mean(), min(found.effective, float(moved.size)))
+
+
+def unit_names(case: Case, found: EpisodeValue) -> list[Any]:
+    """What the contributions of a value are of: the log's names of episodes, or the steps of each block."""
+    size, steps = found.contributions.size, case.steps_of(found)
+    if size == case.log.n_episodes and not (steps.n_blocks and size == steps.n_groups):
+        return list(case.log.ids)
+    group = steps.group
+    if case.blocks is not None and size != steps.n_groups:
+        group = case.blocks[group]
+    inside = np.flatnonzero(group >= 0)
+    first = np.searchsorted(group[inside], np.arange(size))
+    last = np.append(first[1:], inside.size) - 1
+    rows = steps.kept[inside]
+    return [f"steps {rows[a]:,} to {rows[b]:,}" for a, b in zip(first.tolist(), last.tolist(), strict=True)]

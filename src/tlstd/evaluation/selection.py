@@ -7,8 +7,8 @@ from the episode.)
 
 - Values of states: squared error of held-out returns. Where returns are not seen to their end, or are those of another
   policy, a fixed reference of the same fold completes them.
-- Action values: ‖b_k - A_k w‖ of held-out folds k, in the norm of the inverse feature covariance: the projected Bellman
-  error there. Logged returns are not the target policy's, and λ is 0.
+- Action values: ‖b_k - A_k w‖ of held-out folds k, in the norm of the inverse feature covariance. That is the projected
+  Bellman error there. Logged returns are not the target policy's, and λ is 0.
 """
 
 from __future__ import annotations
@@ -311,7 +311,8 @@ def thinned(system: SystemT, n: int) -> SystemT:
     made: System
     if isinstance(system, PairSystem):
         pairs = Rows([system.rows.take(kept)], system.ids, system.rows.n_features)
-        made = PairSystem(some, pairs, Rows([system.behind.take(used)], system.ids, system.rows.n_features))
+        behind = Rows([system.behind.take(used)], system.ids, system.rows.n_features)
+        made = PairSystem(some, pairs, behind, system.beyond[used])
     else:
         assert isinstance(system, (StateSystem, ActionSystem))
         rows = Rows([system.rows.take(used)], system.ids, system.rows.n_features)

@@ -276,7 +276,7 @@ def steps_of(log: Log, gamma: float, *, distinct: bool = True, known: BoolArray 
         row_of, after = row[:n], row[after]
     discounts = np.where(log.terminated, 0.0, gamma)[kept]
     episode = np.repeat(np.arange(log.n_episodes), np.diff(log.episodes))[kept]
-    group, fold, n_blocks = _dealt(episode, discounts, log)
+    group, fold, n_blocks = dealt(episode, discounts, log)
     n_groups = int(group[-1]) + 1 if kept.size else 0
     return Steps(
         log,
@@ -296,7 +296,7 @@ def steps_of(log: Log, gamma: float, *, distinct: bool = True, known: BoolArray 
     )
 
 
-def _dealt(episode: IntArray, discounts: FloatArray, log: Log) -> tuple[IntArray, IntArray, int]:
+def dealt(episode: IntArray, discounts: FloatArray, log: Log) -> tuple[IntArray, IntArray, int]:
     """The group and the fold of each step, and how many groups are blocks.
 
     Episodes are groups, and follow the hash of their name into a fold. One that is longer than a fold is cut into

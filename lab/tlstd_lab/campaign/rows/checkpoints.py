@@ -14,7 +14,7 @@ import polars as pl
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.core.arrays import FloatArray
 from tlstd.errors import StateError
-from tlstd.evaluation import Evaluation
+from tlstd.evaluation import Report
 from tlstd_lab.campaign.faults import Task, explained
 from tlstd_lab.campaign.row import Row
 from tlstd_lab.campaign.rows.logs import sound
@@ -80,7 +80,7 @@ def _contents(rng: Rng, question: Question) -> Question:
     return question
 
 
-def _numbers(found: Evaluation) -> list[float]:
+def _numbers(found: Report) -> list[float]:
     """All that the answer consists of. Of a small log only predictions are made of the rounds."""
     row, interval = found.rows[0], found.interval()
     return [*row.values.values(), interval.low, interval.high, *found.predict(STATES)]
