@@ -11,7 +11,7 @@ from tests.evaluation.logs import Decisions, random_decisions, simulated
 from tlstd import Log
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.evaluation import Evaluation, difference, evaluate, log_intervals
+from tlstd.evaluation import Report, difference, evaluate, log_intervals
 from tlstd.evaluation.log_intervals import learned_rows
 
 GAMMA = 0.9
@@ -35,17 +35,17 @@ def log(process: Decisions) -> Log:
 
 
 @pytest.fixture(scope="module")
-def on_policy(log: Log) -> Evaluation:
+def on_policy(log: Log) -> Report:
     return evaluate(log, gamma=GAMMA, estimators=["KrylovLSTD", "mean of returns"])
 
 
 @pytest.fixture(scope="module")
-def with_ratios(log: Log) -> Evaluation:
+def with_ratios(log: Log) -> Report:
     return evaluate(log, gamma=GAMMA, policy=target, estimators=["KrylovLSTD"])
 
 
 @pytest.fixture(scope="module")
-def action_values(log: Log) -> Evaluation:
+def action_values(log: Log) -> Report:
     return evaluate(log, gamma=GAMMA, policy=target, estimators=["LSTDQ"])
 
 
@@ -54,7 +54,7 @@ def truth(process: Decisions, policy: FloatArray) -> FloatArray:
     return values
 
 
-def test_start_states_and_single_ones(process: Decisions, on_policy: Evaluation) -> None:
+def test_start_states_and_single_ones(process: Decisions, on_policy: Report) -> None:
     values = truth(process, BEHAVIOUR)
     found, returns = on_policy.interval(), on_policy.interval(kind="returns")
     for each in (found, returns, on_policy.interval(kind="debiased"), on_policy.interval(kind="plug-in")):
@@ -69,7 +69,7 @@ def test_start_states_and_single_ones(process: Decisions, on_policy: Evaluation)
 
 
 def test_other_policies_with_and_without_ratios(
-    process: Decisions, with_ratios: Evaluation, action_values: Evaluation
+    process: Decisions, with_ratios: Report, action_values: Report
 ) -> None:
     values = truth(process, TARGET)
     for evaluation in (with_ratios, action_values):
@@ -80,7 +80,7 @@ def test_other_policies_with_and_without_ratios(
             evaluation.interval(kind="returns")
 
 
-def test_action_values_are_the_same_beside_ratios(log: Log, action_values: Evaluation) -> None:
+def test_action_values_are_the_same_beside_ratios(log: Log, action_values: Report) -> None:
     """Debiased, with their interval, whether they are the answer or not."""
     both = evaluate(log, gamma=GAMMA, policy=target, estimators=["KrylovLSTD", "LSTDQ"])
     assert [row.name for row in both.rows] == ["KrylovLSTD with ratios", "LSTDQ"]
@@ -89,7 +89,7 @@ def test_action_values_are_the_same_beside_ratios(log: Log, action_values: Evalu
 
 
 def test_differences_on_one_log_are_narrower(
-    process: Decisions, on_policy: Evaluation, with_ratios: Evaluation, action_values: Evaluation
+    process: Decisions, on_policy: Report, with_ratios: Report, action_values: Report
 ) -> None:
     expected = truth(process, TARGET).mean() - truth(process, BEHAVIOUR).mean()
     for other in (with_ratios, action_values):
@@ -101,7 +101,7 @@ def test_differences_on_one_log_are_narrower(
     assert of_state.low < of_state.value < of_state.high
 
 
-def test_episodes_are_named_as_in_the_log(log: Log, on_policy: Evaluation) -> None:
+def test_episodes_are_named_as_in_the_log(log: Log, on_policy: Report) -> None:
     found = on_policy.influence()
     assert found.names == tuple(log.ids)
     name, moved = found.most_influential(1)[0]
@@ -134,7 +134,7 @@ def test_a_table_loses_the_last_steps_of_cut_episodes(log: Log) -> None:
 @pytest.mark.parametrize("name", ["on_policy", "with_ratios", "action_values"])
 def test_large_logs_by_a_sample(name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The adjoint system of a quarter of the steps, used on all: nearly the same value and width."""
-    evaluation: Evaluation = request.getfixturevalue(name)
+    evaluation: Report = request.getfixturevalue(name)
     exact = evaluation.interval()
     monkeypatch.setattr(log_intervals, "SAMPLED", 1_000)
     monkeypatch.setattr(log_intervals, "SAMPLE", 1_500)
@@ -164,13 +164,13 @@ def test_the_answer_comes_with_its_interval(log: Log) -> None:
         evaluate(log, gamma=GAMMA, level=0.0)
 
 
-def test_what_is_refused(on_policy: Evaluation) -> None:
+def test_what_is_refused(on_policy: Report) -> None:
     with pytest.raises(InvalidParameterError, match="kind"):
         on_policy.interval(kind="t")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="shape"):
         on_policy.interval([[1.0, 2.0]])
     with pytest.raises(InvalidInputError, match="log"):
-        Evaluation(on_policy.rows, on_policy.model, (), GAMMA, "nothing").interval()
+        Report(on_policy.rows, on_policy.model, (), GAMMA, "nothing").interval()
 
 
 def test_without_noise_the_value_is_inside_and_without_a_future_no_step_is_an_episode() -> None:

@@ -19,7 +19,7 @@ from tlstd import InvalidParameterError, Log, TileCoder
 from tlstd.cli.app import app
 from tlstd.core.arrays import FloatArray
 from tlstd.data.transitions import Transitions
-from tlstd.evaluation import Evaluation, difference
+from tlstd.evaluation import Report, difference
 from tlstd.evaluation.action_values import shifted
 from tlstd.evaluation.intervals import interval_of
 from tlstd.evaluation.log_intervals import influence_on
@@ -219,7 +219,7 @@ def test_a_difference_has_room_for_both_silences() -> None:
         assert found.low < low < high < found.high
 
 
-def ends(evaluation: Evaluation) -> tuple[float, float]:
+def ends(evaluation: Report) -> tuple[float, float]:
     """L and U."""
     if evaluation.silence is None:
         return evaluation.value, evaluation.value

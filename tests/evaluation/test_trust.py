@@ -9,16 +9,19 @@ from functools import cache
 import numpy as np
 import pytest
 
+from tests.evaluation.logs import random_decisions, simulated
 from tests.evaluation.trust_logs import FAILURES, SOUND, Case, Maker, boyan, few, first_part, garnet_off, stream
 from tlstd import Log
-from tlstd.evaluation import Evaluation, evaluate
-from tlstd.evaluation.fitted import LeftOut
-from tlstd.evaluation.trust import CHECKS, Trust, evidence
-from tlstd.evaluation.trust.ends import left_out
-from tlstd.evaluation.trust.evidence import Answer, Mean, gather
-from tlstd.evaluation.trust.verdict import Check
-from tlstd.evaluation.trust.weights import Correction, regularisation
+from tlstd.evaluation import Report, evaluate
+from tlstd.evaluation.evaluate import answers
+from tlstd.evaluation.intervals import Interval
+from tlstd.evaluation.question import Question
+from tlstd.evaluation.trust import CHECKS, Evidence, LeftOut, Trust, evidence
+from tlstd.evaluation.trust.of_log import left_out
+from tlstd.evaluation.trust.of_values import regularisation
+from tlstd.evaluation.trust.verdict import Check, chance
 from tlstd.features.constant import Constant
+from tlstd.page import write_page
 
 THIRD = 1.0 / 3.0
 QUICK_SOUND = {  # the share of the log that shows it
@@ -46,19 +49,19 @@ QUICK_FAILURES = {
 SEEDS = 20
 
 
-def answered(case: Case) -> Evaluation:
+def answered(case: Case) -> Report:
     answer = "LSTDQ" if "policy" in case.options and case.log.probabilities is None else "KrylovLSTD"
     return evaluate(case.log, estimators=[answer, "mean of returns"], **case.options)
 
 
 @cache
-def of_boyan() -> Evaluation:
+def of_boyan() -> Report:
     """What several tests look at."""
     return answered(boyan(0))
 
 
 @cache
-def of_few() -> Evaluation:
+def of_few() -> Report:
     """What several tests look at."""
     return answered(few(0))
 
@@ -70,7 +73,7 @@ def trust_in(case: Case) -> Trust:
     return lit(answered(case))
 
 
-def lit(evaluation: Evaluation) -> Trust:
+def lit(evaluation: Report) -> Trust:
     found = evaluation.trust
     assert found is not None
     return found
@@ -195,7 +198,7 @@ def test_json_has_no_infinite_numbers() -> None:
     assert check.to_dict()["data"] == {"x": [1.0, None], "n": 2}
 
 
-def one_feature(n: int, better: float) -> Evaluation:
+def one_feature(n: int, better: float) -> Report:
     """One feature for all states, and start states that are better by so many standard deviations of returns."""
     rng = np.random.default_rng(0)
     length = 5

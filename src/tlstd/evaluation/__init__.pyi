@@ -30,8 +30,8 @@ from tlstd.evaluation.silence import Support as Support
 from tlstd.evaluation.true_values import Estimate as Estimate
 from tlstd.evaluation.true_values import rollout_values as rollout_values
 from tlstd.evaluation.true_values import true_values as true_values
-from tlstd.evaluation.trust import Check as Check
-from tlstd.evaluation.trust import Trust as Trust
+from tlstd.evaluation.trust.verdict import Check as Check
+from tlstd.evaluation.trust.verdict import Trust as Trust
 from tlstd.evaluation.value_function import Encoded as Encoded
 from tlstd.evaluation.value_function import ValueFunction as ValueFunction
 from tlstd.evaluation.views import EpisodeTrace as EpisodeTrace

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tlstd.errors import InvalidInputError
+from tlstd.evaluation.episode_values import EpisodeValue
 from tlstd.evaluation.intervals import Interval, difference_of
-from tlstd.evaluation.ladder import clustered
+from tlstd.evaluation.ladder import by_block, by_episode, clustered
 from tlstd.evaluation.silence import between
 
 if TYPE_CHECKING:
@@ -103,10 +104,32 @@ def difference(a: Report, b: Report, *, states: ArrayLike | None = None, level: 
         )
     low, high = a.ends(states)
     other_low, other_high = b.ends(states)
-    pairs = [(low, other_high), (high, other_low)]
+    pairs = [_alike(a, low, b, other_high), _alike(a, high, b, other_low)]
     ends = [difference_of(clustered(one, a.log), clustered(two, a.log), level) for one, two in pairs]
     silent = low is not high or other_low is not other_high
     return between(*ends) if silent and ends[0].value != ends[1].value else ends[0]
+
+
+def _alike(a: Report, one: EpisodeValue, b: Report, two: EpisodeValue) -> tuple[EpisodeValue, EpisodeValue]:
+    """Two values with what the same episodes, or the same blocks of these, move each of them by."""
+    sizes = one.contributions.size, two.contributions.size
+    if sizes[0] == sizes[1]:
+        return one, two
+    for blocks in (a.case.blocks, b.case.blocks):
+        if blocks is None:
+            continue
+        coarse = [
+            by_block(each, blocks) if each.contributions.size == blocks.size else each for each in (one, two)
+        ]
+        if coarse[0].contributions.size == coarse[1].contributions.size:
+            return coarse[0], coarse[1]
+    one, two = by_episode(one, a.case.steps_of(one), a.log), by_episode(two, b.case.steps_of(two), b.log)
+    if one.contributions.size != two.contributions.size:
+        raise InvalidInputError(
+            f"one value is known by {one.contributions.size} blocks of the log and the other by "
+            f"{two.contributions.size}: evaluate both with estimators='LSTDQ' or 'KrylovLSTD'"
+        )
+    return one, two
 
 
 def bounds(interval: Interval | None) -> str:

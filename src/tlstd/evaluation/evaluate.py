@@ -204,7 +204,11 @@ def answered(case: Case, left_out: LeftOut | None = None) -> Report:
     if asked("LSTD") or asked("t-LSTD") or asked("TD"):
         import_module("tlstd.evaluation.compare").add_compared(case)
     if case.question.estimators is not None:
-        case.rows = [row for row in case.rows if asked(row.name.removesuffix(" with ratios"))] or case.rows
+        case.rows = [row for row in case.rows if asked(row.name.removesuffix(" with ratios"))]
+    if not case.rows:
+        raise InvalidInputError(
+            "none of the rows asked for can be had from this log and policy: leave estimators out to see which can"
+        )
     case.report("how far to trust it", 0.97)
     n = case.log.n_dropped
     left = LeftOut(0, 0, n, n + case.log.n_episodes) if left_out is None else left_out

@@ -164,7 +164,10 @@ class Fit:
             return self._given(starts, weights)
         rows = steps.row_of[starts.rows]
         at = np.minimum(np.searchsorted(steps.kept, starts.rows), len(steps) - 1)
-        return self.of_rows(rows, weights, steps.fold[at], units(steps)[0][at])
+        unit = units(steps)[0][at]
+        if not steps.n_blocks:  # their own episodes, also where the step is not among those learned from
+            unit = np.searchsorted(steps.log.episodes, starts.rows, side="right") - 1
+        return self.of_rows(rows, weights, steps.fold[at], unit)
 
     def of_rows(self, rows: IntArray, weights: FloatArray, fold: IntArray, unit: IntArray | None) -> Query:
         """The query of rows of the log's own features."""

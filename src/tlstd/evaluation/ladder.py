@@ -190,6 +190,8 @@ class Case:
     tails: Tails | None = None
     effective: float = float("nan")
     """Effective sample size of the final weights of episodes."""
+    blocks: IntArray | None = None
+    """(groups of steps,): which block of the mean of returns each group is in, -1 if in none; None without blocks."""
 
     @property
     def continuous(self) -> bool:
@@ -202,6 +204,12 @@ class Case:
         found = self.actions if self.states is None else self.states
         assert found is not None
         return found
+
+    def steps_of(self, found: EpisodeValue) -> Steps:
+        """The steps whose groups a value was found over, as far as its size tells; else those of the model."""
+        fits = [fit for fit in (self.states, self.actions) if fit is not None]
+        size = found.contributions.size
+        return next((fit.steps for fit in fits if fit.steps.n_groups == size), self.model.steps)
 
     @cached_property
     def features(self) -> FeatureMap:
@@ -229,10 +237,6 @@ def climb(case: Case) -> None:
         _logged_policy(case)
     else:
         _another_policy(case, case.target)
-    if not case.rows:
-        raise InvalidInputError(
-            "none of the rows asked for can be had from this log and policy: leave estimators out to see which can"
-        )
 
 
 # --- the logged policy ----------------------------------------------------------------------------------------------
@@ -243,15 +247,14 @@ def _logged_policy(case: Case) -> None:
     began = perf_counter()
     fit = case.states = case.fits.states(case, None)
     case.notes.append(f"KrylovLSTD: {fit.selection.note}")
-    case.report("returns", 0.6)
-    seconds = perf_counter() - began
+    _add_least_squares(case, fit, perf_counter() - began)
+    case.report("returns", 0.8)
     began = perf_counter()
     if case.question.wants("mean of returns"):
         if case.has_starts:
             _returns_of_starts(case, fit, began)
         elif case.sets[0].name == "all states":
             _returns_of_all(case, fit, began)
-    _add_least_squares(case, fit, seconds)
 
 
 def _add_least_squares(case: Case, fit: Fit, seconds: float) -> None:
@@ -325,9 +328,11 @@ def _with_tails(
     query = fit.of_rows(steps.after[last], weights, steps.fold[last], None)
     behind = fit.value(query)[0].found
     moved = found.contributions + by_episode(behind, steps, case.log).contributions
-    own, model = found.standard_error**2, behind.standard_error**2
-    total = own + model
-    freedom = total**2 / (own**2 / found.degrees + model**2 / behind.degrees) if total > 0.0 else found.degrees
+    errors = np.array([found.standard_error, behind.standard_error])
+    own, model = ((errors / max(float(errors.max()), 1e-300)) ** 2).tolist()
+    freedom = found.degrees
+    if own + model > 0.0:
+        freedom = (own + model) ** 2 / (own**2 / found.degrees + model**2 / behind.degrees)
     return EpisodeValue(found.value - added + behind.value, moved - moved.mean(), freedom + 1.0)
 
 
@@ -379,10 +384,13 @@ def _returns_of_all(case: Case, fit: Fit, began: float) -> None:
     kept = np.flatnonzero(hidden <= HIDDEN) if stream else np.arange(len(steps))
     unit, n_units = units(steps)
     unit = unit[kept]
-    if np.unique(unit).size < 2:
+    seen, place = np.unique(unit, return_inverse=True)
+    if seen.size < 2:
         return
     if steps.n_blocks:
-        unit, n_units = _independent(unit, returns[kept])
+        unit, n_units = _independent(place, returns[kept])
+        case.blocks = np.full(steps.n_groups, -1)
+        case.blocks[seen[place]] = unit
     found = visited_value(unit, n_units, returns[kept])
     half = case.interval(found, "blocks").half_width
     reach = float(np.abs(backward(np.where(open_end, steps.discounts * v_next, 0.0), factors))[kept].mean())
@@ -399,7 +407,6 @@ def _returns_of_all(case: Case, fit: Fit, began: float) -> None:
 
 def _independent(unit: IntArray, returns: FloatArray) -> tuple[IntArray, int]:
     """Blocks of a stream, joined with their neighbours for as long as these depend on each other."""
-    _, unit = np.unique(unit, return_inverse=True)
     while True:
         n = int(unit[-1]) + 1
         found = visited_value(unit, n, returns).contributions
@@ -442,9 +449,11 @@ def _ratios(case: Case, target: Target) -> FloatArray | None:
     log = case.log
     if log.actions is None:
         return None
+    if case.continuous and case.question.probabilities == "estimate" and log.probabilities is None:
+        raise InvalidInputError(
+            "probabilities of continuous actions are not estimated: log their densities, or leave probabilities out"
+        )
     if case.continuous and target.logged is None:
-        if case.question.probabilities == "estimate":
-            raise InvalidInputError("probabilities of continuous actions are not estimated: use LSTDQ's value")
         return None
     if log.probabilities is not None:
         return case.fits.ratios(case, target)
@@ -603,9 +612,38 @@ def clustered(found: EpisodeValue, log: Log) -> EpisodeValue:
 
 
 def by_episode(found: EpisodeValue, steps: Steps, log: Log) -> EpisodeValue:
-    """What was found over groups of steps, over the episodes of the log."""
-    if found.contributions.size == log.n_episodes and not steps.n_blocks:
+    """What was found over groups of steps, over the episodes of the log; over joined blocks it stays as it is."""
+    size = found.contributions.size
+    if size == log.n_episodes and (not steps.n_blocks or size != steps.n_groups):
         return found
-    episode = steps.episode[steps.begins] if steps.n_blocks else np.arange(found.contributions.size)
+    if steps.n_blocks and size != steps.n_groups:
+        return found
+    episode = steps.episode[steps.begins] if steps.n_blocks else np.arange(size)
     moved = np.bincount(episode, found.contributions, log.n_episodes).astype(np.float64)
     return EpisodeValue(found.value, moved, min(found.effective, float(moved.size)))
+
+
+def by_block(found: EpisodeValue, blocks: IntArray) -> EpisodeValue:
+    """What was found over groups of steps, over blocks of these (G,), -1 for groups that are in none.
+
+    >>> by_block(EpisodeValue(1.0, np.array([1.0, 2.0, -3.0]), 3.0), np.array([0, 0, 1])).contributions
+    array([ 3., -3.])
+    """
+    inside = np.flatnonzero(blocks >= 0)
+    moved = np.bincount(blocks[inside], found.contributions[inside]).astype(np.float64)
+    return EpisodeValue(found.value, moved - moved.mean(), min(found.effective, float(moved.size)))
+
+
+def unit_names(case: Case, found: EpisodeValue) -> list[Any]:
+    """What the contributions of a value are of: the log's names of episodes, or the steps of each block."""
+    size, steps = found.contributions.size, case.steps_of(found)
+    if size == case.log.n_episodes and not (steps.n_blocks and size == steps.n_groups):
+        return list(case.log.ids)
+    group = steps.group
+    if case.blocks is not None and size != steps.n_groups:
+        group = case.blocks[group]
+    inside = np.flatnonzero(group >= 0)
+    first = np.searchsorted(group[inside], np.arange(size))
+    last = np.append(first[1:], inside.size) - 1
+    rows = steps.kept[inside]
+    return [f"steps {rows[a]:,} to {rows[b]:,}" for a, b in zip(first.tolist(), last.tolist(), strict=True)]

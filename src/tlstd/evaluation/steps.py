@@ -127,6 +127,15 @@ class Rows:
             total += float(np.square(block.data if sp.issparse(block) else block).sum())
         return total / max(1, self.size)
 
+    @cached_property
+    def off_one(self) -> FloatArray:
+        """(n,): Σ (1 - x)² of each feature over the rows."""
+        total = np.full(self.ids.size, float(self.size))
+        for block in self.blocks:
+            squares = block.power(2) if sp.issparse(block) else np.square(block)
+            total += np.asarray(squares.sum(axis=0) - 2.0 * block.sum(axis=0)).ravel()
+        return total
+
 
 @dataclass(frozen=True, eq=False)
 class Steps:

@@ -77,7 +77,7 @@ class System:
 
     @cached_property
     def constant(self) -> FloatArray:
-        """(n,): 1 for a feature that is the same, and not 0, in all steps, else 0; it is not regularised."""
+        """(n,): 1 for a feature that is 1 everywhere, else 0; it is not regularised."""
         return np.zeros(self.n)
 
     # --- what follows -----------------------------------------------------------------------------------------------
@@ -221,8 +221,8 @@ class StateSystem(System):
 
     @cached_property
     def sums(self) -> FloatArray:
-        """(n,): sums of the features over the rows."""
-        return self.rows.back(np.ones((self.rows.size, 1)))[:, 0]
+        """(n,): Σ (1 - x)² over the rows."""
+        return self.rows.off_one
 
     @cached_property
     def constant(self) -> FloatArray:
@@ -352,8 +352,8 @@ class PairSystem(System):
 
     @cached_property
     def sums(self) -> FloatArray:
-        """(n,): sums of the features over the steps."""
-        return self.rows.back(np.ones((self.rows.size, 1)))[:, 0]
+        """(n,): Σ (1 - x)² over the steps."""
+        return self.rows.off_one
 
     @cached_property
     def constant(self) -> FloatArray:
@@ -362,8 +362,8 @@ class PairSystem(System):
 
 
 def constant(sums: FloatArray, n: int) -> FloatArray:
-    """(d,): 1 for features whose sum over n rows is n, as that of a bias; 0 for the others."""
-    same: FloatArray = (np.abs(sums - n) < 0.5).astype(np.float64)
+    """(d,): 1 for features that are 1 in all of n rows, by their Σ (1 - x)² over these; 0 for the others."""
+    same: FloatArray = (sums <= 1e-9 * n).astype(np.float64)
     return same if n > 1 else np.zeros(sums.size)
 
 
