@@ -23,7 +23,7 @@ from tlstd.evaluation import Report, difference
 from tlstd.evaluation.fits import fit_actions
 from tlstd.evaluation.intervals import interval_of
 from tlstd.evaluation.policies import Target
-from tlstd.evaluation.silence import Limits, Support, given_limits, is_table, seen_limits, supported, supports_of
+from tlstd.evaluation.silence import Limits, Support, given_limits, is_table, merged, seen_limits, supported, supports_of
 from tlstd.evaluation.steps import Rows, steps_of
 
 N, N_ACTIONS, GAMMA = 10, 3, 0.9
@@ -289,10 +289,14 @@ def test_leverage_by_a_dense_computation(pieces: int) -> None:
     leverages = np.array([row @ np.linalg.solve(gram, row) for row in asked])
     some = rng.permutation(400)[:300]
     assert 40 < (leverages > 1.0).sum() < 360
-    assert_array_equal(Support(rows, logged, False).has(others, some), leverages[some] <= 1.0)
-    assert not Support(rows, np.zeros(n), False).has(others, some).any()
+    assert_array_equal(Support.of(rows, logged, False).has(others, some), leverages[some] <= 1.0)
+    assert not Support.of(rows, np.zeros(n), False).has(others, some).any()
     dense_blocks = Rows([states], np.arange(d), d)
-    assert_array_equal(Support(dense_blocks, logged, False).has(others, some), leverages[some] <= 1.0)
+    assert_array_equal(Support.of(dense_blocks, logged, False).has(others, some), leverages[some] <= 1.0)
+    if pieces > 1:  # each of them has some of the steps
+        parts = [Support.of(Rows([block], rows.ids, d), logged[i * size : (i + 1) * size], False)
+                 for i, block in enumerate(rows.blocks)]
+        assert_array_equal(merged(parts, False).has(others, some), leverages[some] <= 1.0)
 
 
 def test_many_features_count_by_their_share() -> None:
@@ -301,7 +305,7 @@ def test_many_features_count_by_their_share() -> None:
     n = 1_100
     rows = Rows([sp.csr_array(np.eye(n, d) + np.eye(n, d, 1))], np.arange(d), d)  # two neighbouring features each
     asked = sp.csr_array(np.eye(d)[[0, 1_150, 50]] + 0.9 * np.eye(d)[[1_199, 3, 1_180]])
-    found = Support(rows, np.ones(n), False).has(Rows([asked], np.arange(d), d), np.arange(3))
+    found = Support.of(rows, np.ones(n), False).has(Rows([asked], np.arange(d), d), np.arange(3))
     assert_array_equal(found, [True, False, True])
 
 
