@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.evaluation.logs import Decisions, random_decisions, simulated
-from tlstd import Log
+from tlstd import Log, TileCoder
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.evaluation import Interval, Report, difference, evaluate
@@ -177,3 +178,26 @@ def test_without_noise_the_value_is_inside_and_without_a_future_no_step_is_an_ep
     blind = evaluate(noisy, gamma=0.0, estimators=["KrylovLSTD"])
     assert blind.trust is not None
     assert blind.trust["effective"].value == pytest.approx(20.0)
+
+
+def test_what_was_encoded_for_a_table_is_not_taken_for_states() -> None:
+    """As many states as steps: rows of the steps, in the order of the log, are not those of the states in theirs."""
+    rng, n = np.random.default_rng(0), 300
+    states, actions = rng.permutation(n), rng.integers(0, 2, n)
+    log = Log.from_arrays(
+        states,
+        states / n + 0.3 * actions + 0.1 * rng.standard_normal(n),
+        actions=actions,
+        terminated=np.ones(n, bool),
+        probabilities=np.full(n, 0.5),
+        discrete=True,
+    )
+    asked: Any = {
+        "gamma": 0.5,
+        "policy": np.column_stack([states / n, 1.0 - states / n]),
+        "features": TileCoder([0.0], [float(n)], tiles=6, tilings=3),
+    }
+    alone = evaluate(log, estimators=["KrylovLSTD"], **asked)
+    beside = evaluate(log, estimators=["LSTDQ", "KrylovLSTD"], **asked)
+    assert beside.rows[1].value == pytest.approx(alone.value, rel=1e-12)
+    assert beside.rows[1].interval == alone.rows[0].interval

@@ -146,6 +146,8 @@ class LocalFits:
 
     def actions(self, case: Case, target: Target) -> Fit:
         """Action values of discrete actions."""
+        if target.table is not None and case.log.discrete:  # rows of all steps, not of all states
+            return fit_actions(case.log, case.features, case.gamma, target)
         return self._kept(fit_actions(case.log, case.features, case.gamma, target, self._rows))
 
     def pairs(self, case: Case, target: Target) -> Fit:
