@@ -200,7 +200,7 @@ class Report:
         >>> log = Log.from_arrays(np.tile([0, 1, 2], 100), rewards, episodes=episodes, ends="terminated", discrete=True)
         >>> report = evaluate(log, gamma=0.5)
         >>> print(report.interval())
-        -0.10282 ± 0.25  [-0.36, 0.144]
+        -0.10282 ± 0.25  [-0.35, 0.153]
         >>> print(report.interval([1]))
         -0.11338 ± 0.22  [-0.332, 0.105]
         """
