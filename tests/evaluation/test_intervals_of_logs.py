@@ -75,9 +75,7 @@ def test_start_states_and_single_ones(process: Decisions, on_policy: Report) -> 
     assert single.half_width < on_policy.interval([3], level=0.99).half_width
 
 
-def test_other_policies_with_and_without_ratios(
-    process: Decisions, with_ratios: Report, action_values: Report
-) -> None:
+def test_other_policies_with_and_without_ratios(process: Decisions, with_ratios: Report, action_values: Report) -> None:
     values = truth(process, TARGET)
     for evaluation in (with_ratios, action_values):
         found = evaluation.interval()

@@ -207,9 +207,7 @@ def test_clusters_are_the_units_of_the_interval() -> None:
     """Sums of contributions over episodes that belong together."""
     log = log_of(n_steps=300)
     users = np.arange(log.n_episodes) % 9
-    of_users = replace(
-        log, row_clusters=np.repeat(users, np.diff(log.episodes)), row_cluster_names=tuple("abcdefghi")
-    )
+    of_users = replace(log, row_clusters=np.repeat(users, np.diff(log.episodes)), row_cluster_names=tuple("abcdefghi"))
     fit = fitted("states", of_users)
     (found,) = fit.value(fit.query(Starts("start states", log.observations[log.start_rows], log.start_rows)))
     some = clustered(found.found, of_users)

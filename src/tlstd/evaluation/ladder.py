@@ -227,9 +227,7 @@ class Case:
         """Add a row."""
         self.rows.insert(0 if first else len(self.rows), row)
 
-    def interval(
-        self, found: EpisodeValue, kind: str, limits: str = NOT_COVERED, with_starts: bool = True
-    ) -> Interval:
+    def interval(self, found: EpisodeValue, kind: str, limits: str = NOT_COVERED, with_starts: bool = True) -> Interval:
         """The interval of what was found; ``with_starts``: of the states that the question is about."""
         some, with_starts = clustered(found, self.log), with_starts and self.sets[0].rows is not None
         return interval_of(some, self.question.level, kind, with_starts=with_starts, limits=limits)
