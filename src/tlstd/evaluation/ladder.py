@@ -148,6 +148,8 @@ class LocalFits:
 
     def actions(self, case: Case, target: Target) -> Fit:
         """Action values of discrete actions."""
+        if target.table is not None and case.log.discrete:  # rows of all steps, not of all states
+            return fit_actions(case.log, case.features, case.gamma, target)
         return self._kept(fit_actions(case.log, case.features, case.gamma, target, self._rows))
 
     def pairs(self, case: Case, target: Target) -> Fit:
@@ -227,10 +229,10 @@ class Case:
         """Add a row."""
         self.rows.insert(0 if first else len(self.rows), row)
 
-    def interval(self, found: EpisodeValue, kind: str, limits: str = NOT_COVERED) -> Interval:
-        """The interval of what was found."""
-        some = clustered(found, self.log)
-        return interval_of(some, self.question.level, kind, with_starts=self.sets[0].rows is not None, limits=limits)
+    def interval(self, found: EpisodeValue, kind: str, limits: str = NOT_COVERED, with_starts: bool = True) -> Interval:
+        """The interval of what was found; ``with_starts``: of the states that the question is about."""
+        some, with_starts = clustered(found, self.log), with_starts and self.sets[0].rows is not None
+        return interval_of(some, self.question.level, kind, with_starts=with_starts, limits=limits)
 
 
 def climb(case: Case) -> None:
