@@ -86,10 +86,9 @@ class Part:
         """The steps, and the features of their states, for a system of some kind."""
         log = self.shard._log
         if name == "joint":
-            assert target is not None
-            system = fits.pair_system(log, features, gamma, target)
-            made = replace(self, target=target, steps=self.steps | {name: system.steps})
-            return replace(made, rows=self.rows | {name: system.rows}, systems=self.systems | {name: system})
+            steps, rows = fits.pair_rows(log, features, gamma)
+            made = replace(self, target=target, steps=self.steps | {name: steps}, rows=self.rows | {name: rows})
+            return made._spilled()
         own = None if target is None else self._target(target)
         steps = steps_of(log, gamma) if name == "states" or own is None else fits.action_steps(log, gamma, own)
         known = next((rows for rows in self.rows.values() if rows.size == len(steps.states)), None)
@@ -142,11 +141,26 @@ class Part:
         return found
 
     def of_pairs(self, ids: IntArray, group: IntArray, fold: IntArray) -> Part:
-        """With the system of state and continuous action side by side."""
-        steps, old = self._dealt("joint", group, fold), self.systems["joint"]
-        assert isinstance(old, PairSystem)
-        rows = old.rows.over(ids)
-        return self._with("joint", steps, rows, PairSystem(steps, rows, old.behind.over(ids)))
+        """With the rows of state and continuous action side by side; :meth:`supported_pairs` makes their system."""
+        steps, rows = self._dealt("joint", group, fold), self.rows["joint"].over(ids)
+        return replace(self, steps=self.steps | {"joint": steps}, rows=self.rows | {"joint": rows})
+
+    def pair_support(self) -> Support:
+        """What this part has of pairs of state and action."""
+        rows = self.rows["joint"]
+        return Support.of(rows, np.ones(rows.size), False)
+
+    def supported_pairs(self, features: FeatureMap, support: Support) -> Part:
+        """With the system of pairs, of which those count that are like logged ones."""
+        steps, rows = self.steps["joint"], self.rows["joint"]
+        assert self.target is not None
+        return self._with("joint", steps, rows, fits.pair_system(steps, rows, features, self.target, support))
+
+    def beyond(self) -> FloatArray:
+        """(rows,): the policy's probability of continuous actions that the log does not have."""
+        system = self.systems["joint"]
+        assert isinstance(system, PairSystem)
+        return system.beyond
 
     def of_actions(self, ids: IntArray, group: IntArray, fold: IntArray, n_actions: int) -> Part:
         """With the rows of action values; :meth:`supported` makes their system."""
@@ -177,7 +191,7 @@ class Part:
     def constants(self, name: str) -> FloatArray:
         """Its part of the system (A, b) of the actions' constants, side by side."""
         system = self.systems[name]
-        A, b = fits.constants(system) if isinstance(system, ActionSystem) else fits.pair_constants(system.steps)
+        A, b = fits.constants(system) if isinstance(system, ActionSystem) else fits.pair_constants(_pairs(system))
         return np.column_stack([A, b])
 
     def with_constants(self, name: str, offsets: FloatArray, silent: bool) -> Part:
@@ -186,10 +200,10 @@ class Part:
         if isinstance(system, ActionSystem):
             assert self.chances is not None
             fits.set_rewards(system, offsets, self.chances)
-            if silent and len(system.rewards) < 2:
-                system.rewards.append(np.zeros(len(system.steps)))
         else:
-            fits.set_pair_rewards(system, offsets)
+            fits.set_pair_rewards(_pairs(system), offsets)
+        if silent and len(system.rewards) < 2:
+            system.rewards.append(np.zeros(len(system.steps)))
         return self
 
     def _dealt(self, name: str, group: IntArray, fold: IntArray) -> Steps:
@@ -287,6 +301,11 @@ class Part:
             found.update(f"{array.dtype} {array.shape};".encode())
             found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         return found.hexdigest()
+
+
+def _pairs(system: System) -> PairSystem:
+    assert isinstance(system, PairSystem)
+    return system
 
 
 def _nbytes(block: Any) -> int:

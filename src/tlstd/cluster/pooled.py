@@ -213,11 +213,14 @@ class PooledFits:
         chosen = fits.fit_pairs(self.sample, features, case.gamma, target).selection
         steps, ids, first = self._encoded(case, "joint", features, _sent(target))
         self._change("of_pairs", "joint", steps, ids)
+        support = merged(pool.each("pair_support"), False)
+        pool.change("supported_pairs", [(features, support)] * len(pool))
+        beyond = np.concatenate(pool.each("beyond"))
         sums = pool.total("constants", "joint")
         offsets = fits.solved_constants(sums[:, :-1], sums[:, -1])
-        pool.change("with_constants", [("joint", offsets, False)] * len(pool))
+        pool.change("with_constants", [("joint", offsets, bool(beyond.any()))] * len(pool))
         system = self._system("joint", steps, ids, ids.size, first)
-        return fits.of_pairs(system, features, _apart(chosen), target, offsets)
+        return fits.of_pairs(system, features, _apart(chosen), target, offsets, beyond, support)
 
     # --- parts ------------------------------------------------------------------------------------------------------
 

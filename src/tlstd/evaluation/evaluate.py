@@ -20,6 +20,7 @@ from tlstd.evaluation.report import Report
 from tlstd.evaluation.silence import given_limits
 from tlstd.evaluation.trust import Evidence, LeftOut, assess
 from tlstd.evaluation.views import views
+from tlstd.features.clipping import clipped_note
 from tlstd.logs.log import Log
 
 Told = Callable[[str, float], None]
@@ -193,6 +194,9 @@ def case_of(
     sets = start_sets(log, start, target)
     if start is None and len(sets) > 1:
         notes.append("The log has no ends: the value is the mean over all its states, and that of the first.")
+    if not isinstance(question.features, str) and log.states.shape[1] and not log.discrete:
+        beyond = clipped_note(question.features, log.states, log.columns)
+        notes += [beyond] if beyond else []
     name = policy_name(policy, log)
     return Case(question, log, gamma, target, sets, limits, report, name, sample=sample, notes=notes)
 

@@ -33,7 +33,7 @@ from tlstd.evaluation.rungs import (
     WITH_RATIOS,
     Rung,
 )
-from tlstd.evaluation.silence import Limits, Silence, between, largest, seen_limits
+from tlstd.evaluation.silence import DRAWN, Gaps, Limits, Silence, between, largest, seen_limits
 from tlstd.evaluation.steps import HIDDEN, Rows, Steps, backward
 from tlstd.evaluation.systems import ActionSystem, StateSystem
 from tlstd.features.base import FeatureMap
@@ -506,7 +506,10 @@ def _silence(case: Case, fit: Fit, limits: Limits, row: Row, parts: list[LeastSq
     if case.sets[0].rows is not None:
         rows = steps.row_of[case.sets[0].rows]
         visits += np.bincount(rows, minlength=visits.size) / rows.size
-    missing = () if gaps is None else largest(gaps, visits, steps.states, steps)
+    if gaps is None:  # continuous actions
+        rows = np.flatnonzero(fit.beyond)
+        gaps = Gaps(rows, np.full(rows.size, DRAWN), fit.beyond[rows])
+    missing = largest(gaps, visits, steps.states, steps)
     mass = (high - low) / whole if whole > 0.0 else float(visits @ fit.beyond)
     interval: Any = row.interval
     return Silence(limits, max(0.0, mass), interval, missing, fit.is_table)

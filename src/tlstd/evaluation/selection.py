@@ -1,14 +1,14 @@
 """λ and the dimension of the Krylov space, chosen by held-out episodes; and the weights that come with them.
 
 One Krylov path per fold and λ, all in lock-step, gives the held-out error of every dimension on the way. The weights of
-a fold are those of the path without it, at the λ and the dimension that predict best in the *other* folds. An episode's
-own errors have no part in the choice of the weights that predict it. (Models whose errors have a part in it have learned
-from the episode.)
+a fold are those of the path without it, at the λ and the dimension that predict best in the *other* folds. So an
+episode's own errors have no part in the choice of the weights that predict it. (Models whose errors do have a part in
+it have learned from the episode.)
 
 - Values of states: squared error of held-out returns. Where returns are not seen to their end, or are those of another
   policy, a fixed reference of the same fold completes them.
-- Action values: ‖b_k - A_k w‖ of held-out folds k, in the norm of the inverse feature covariance: the projected Bellman
-  error there. Logged returns are not the target policy's, and λ is 0.
+- Action values: ‖b_k - A_k w‖ of held-out folds k, in the norm of the inverse feature covariance. That is the projected
+  Bellman error there. Logged returns are not the target policy's, and λ is 0.
 """
 
 from __future__ import annotations
@@ -311,7 +311,8 @@ def thinned(system: SystemT, n: int) -> SystemT:
     made: System
     if isinstance(system, PairSystem):
         pairs = Rows([system.rows.take(kept)], system.ids, system.rows.n_features)
-        made = PairSystem(some, pairs, Rows([system.behind.take(used)], system.ids, system.rows.n_features))
+        behind = Rows([system.behind.take(used)], system.ids, system.rows.n_features)
+        made = PairSystem(some, pairs, behind, system.beyond[used])
     else:
         assert isinstance(system, (StateSystem, ActionSystem))
         rows = Rows([system.rows.take(used)], system.ids, system.rows.n_features)
