@@ -4,8 +4,8 @@ uv run --with scikit-learn python -m tlstd_lab.measurements.fitted     # about t
 uv run python -m tlstd_lab.measurements.fitted tlstd                   # only methods with this word; others are kept
 
 What tools of the kind of FQE do: regress r + γ V(x′) on x, again and again, here for state values of the logged
-policy. All of these get the four observations, and make of them what they like. Defaults of the regressions but for what
-is named in their functions.
+policy. All of these get the four observations, and make of them what they like. Defaults of the regressions but for
+what is named in their functions.
 """
 
 from __future__ import annotations
