@@ -123,9 +123,7 @@ def test_without_values_it_is_weighted_importance_sampling(seed: int, n: int) ->
     ends, rewards, discounts, rhos = episodes(seed, n)
     nothing = np.zeros(rewards.size)
     found = episode_value(ends, rewards, discounts, nothing, nothing, nothing, rhos)
-    assert found.value == pytest.approx(
-        by_loops(ends, rewards, discounts, nothing, nothing, nothing, rhos), abs=1e-12
-    )
+    assert found.value == pytest.approx(by_loops(ends, rewards, discounts, nothing, nothing, nothing, rhos), abs=1e-12)
 
 
 @pytest.mark.parametrize(("seed", "n"), [(0, 1), *SIZES])
@@ -186,9 +184,7 @@ def test_of_one_step_they_are_what_the_value_loses_without_the_episode() -> None
     n, rewards, rhos = 12, rng.standard_normal(12), rng.random(12)
     nothing = np.zeros(n)
     found = episode_value(np.arange(1, n + 1), rewards, nothing, nothing, nothing, rhos=rhos)
-    each = np.array(
-        [found.value - np.average(np.delete(rewards, i), weights=np.delete(rhos, i)) for i in range(n)]
-    )
+    each = np.array([found.value - np.average(np.delete(rewards, i), weights=np.delete(rhos, i)) for i in range(n)])
     assert_allclose(found.contributions, each - each.mean(), atol=1e-12)
 
 

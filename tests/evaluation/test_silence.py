@@ -23,7 +23,16 @@ from tlstd.evaluation import Report, difference
 from tlstd.evaluation.fits import fit_actions
 from tlstd.evaluation.intervals import interval_of
 from tlstd.evaluation.policies import Target
-from tlstd.evaluation.silence import Limits, Support, given_limits, is_table, seen_limits, supported, supports_of
+from tlstd.evaluation.silence import (
+    Limits,
+    Support,
+    given_limits,
+    is_table,
+    merged,
+    seen_limits,
+    supported,
+    supports_of,
+)
 from tlstd.evaluation.steps import Rows, steps_of
 
 N, N_ACTIONS, GAMMA = 10, 3, 0.9
@@ -289,10 +298,16 @@ def test_leverage_by_a_dense_computation(pieces: int) -> None:
     leverages = np.array([row @ np.linalg.solve(gram, row) for row in asked])
     some = rng.permutation(400)[:300]
     assert 40 < (leverages > 1.0).sum() < 360
-    assert_array_equal(Support(rows, logged, False).has(others, some), leverages[some] <= 1.0)
-    assert not Support(rows, np.zeros(n), False).has(others, some).any()
+    assert_array_equal(Support.of(rows, logged, False).has(others, some), leverages[some] <= 1.0)
+    assert not Support.of(rows, np.zeros(n), False).has(others, some).any()
     dense_blocks = Rows([states], np.arange(d), d)
-    assert_array_equal(Support(dense_blocks, logged, False).has(others, some), leverages[some] <= 1.0)
+    assert_array_equal(Support.of(dense_blocks, logged, False).has(others, some), leverages[some] <= 1.0)
+    if pieces > 1:  # each of them has some of the steps
+        parts = [
+            Support.of(Rows([block], rows.ids, d), logged[i * size : (i + 1) * size], False)
+            for i, block in enumerate(rows.blocks)
+        ]
+        assert_array_equal(merged(parts, False).has(others, some), leverages[some] <= 1.0)
 
 
 def test_many_features_count_by_their_share() -> None:
@@ -301,7 +316,7 @@ def test_many_features_count_by_their_share() -> None:
     n = 1_100
     rows = Rows([sp.csr_array(np.eye(n, d) + np.eye(n, d, 1))], np.arange(d), d)  # two neighbouring features each
     asked = sp.csr_array(np.eye(d)[[0, 1_150, 50]] + 0.9 * np.eye(d)[[1_199, 3, 1_180]])
-    found = Support(rows, np.ones(n), False).has(Rows([asked], np.arange(d), d), np.arange(3))
+    found = Support.of(rows, np.ones(n), False).has(Rows([asked], np.arange(d), d), np.arange(3))
     assert_array_equal(found, [True, False, True])
 
 
@@ -341,7 +356,9 @@ def test_the_value_is_linear_in_what_missing_actions_are_worth() -> None:
     for low, high in pairs:
         found = tlstd.evaluate(log, gamma=GAMMA, policy=lambda states: policy[states], returns=(low, high))
         assert found.silence is not None
-        values[low], values[high] = (each.value for each in (found.silence.interval.lower, found.silence.interval.upper))
+        values[low], values[high] = (
+            each.value for each in (found.silence.interval.lower, found.silence.interval.upper)
+        )
     slope = values[1.0] - values[0.0]
     assert 0.0 < slope < 1.0
     for worth, value in values.items():
@@ -357,9 +374,7 @@ def test_every_assignment_of_values_is_within_the_bounds(seed: int) -> None:
     behaviour = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [1.0, 0.0]])
     policy = rng.dirichlet(np.ones(n_actions), n)
     log = simulated(process, behaviour, rng, 400, 8)
-    found = tlstd.evaluate(
-        log, gamma=GAMMA, policy=lambda states: policy[states], returns=limits, estimators=["LSTDQ"]
-    )
+    found = tlstd.evaluate(log, gamma=GAMMA, policy=lambda states: policy[states], returns=limits, estimators=["LSTDQ"])
     silence = found.silence
     assert silence is not None
     L, U = silence.interval.lower.value, silence.interval.upper.value
@@ -400,10 +415,16 @@ def test_mass_of_single_states_by_the_weights_of_what_is_missing() -> None:
 def test_ranges_that_are_told() -> None:
     assert given_limits(None, None, 0.9, True) is None
     assert given_limits((-1, 2), None, 1.0, True) == Limits(-1.0, 2.0)
-    assert_allclose(given_limits(None, (1.0, 2.0), 0.5, False), (2.0, 4.0, True))
-    assert_allclose(given_limits(None, (1.0, 2.0), 0.5, True), (1.0, 4.0, True))  # it may end at once
-    assert_allclose(given_limits(None, (-2.0, -1.0), 0.5, True), (-4.0, -1.0, True))
-    assert_allclose(given_limits(None, (-1.0, 3.0), 0.0, False), (-1.0, 3.0, True))
+    for rewards, gamma, terminates, expected in (
+        ((1.0, 2.0), 0.5, False, (2.0, 4.0)),
+        ((1.0, 2.0), 0.5, True, (1.0, 4.0)),  # it may end at once
+        ((-2.0, -1.0), 0.5, True, (-4.0, -1.0)),
+        ((-1.0, 3.0), 0.0, False, (-1.0, 3.0)),
+    ):
+        found = given_limits(None, rewards, gamma, terminates)
+        assert found is not None
+        assert found.given
+        assert (found.low, found.high) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
