@@ -103,3 +103,18 @@ def test_imports_are_light() -> None:
     heavy = {"numpy", "scipy", "numba", "llvmlite", "matplotlib", "polars", "gymnasium", "distributed", "rich"}
     assert "typer" in result.stdout.split(), result.stderr
     assert not heavy & set(result.stdout.split()), result.stdout
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import tlstd; tlstd.evaluate; from tlstd.evaluation import evaluate as found",
+        "import tlstd.evaluation.choose; from tlstd.evaluation import choose as found",
+        "import tlstd.evaluation; import tlstd.evaluation.returns; found = tlstd.evaluation.returns",
+    ],
+)
+def test_a_name_is_not_the_module_that_has_the_same_name(code: str) -> None:
+    """Whichever of the two was imported first."""
+    words = [sys.executable, "-c", f"{code}; print(type(found).__name__)"]
+    result = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert result.stdout.strip() == "function", result.stderr
