@@ -202,6 +202,11 @@ class Case:
         return self.log.actions is not None and self.log.actions.ndim == 2
 
     @property
+    def seen(self) -> Log:
+        """The log, or the part of it whose observations are here."""
+        return self.log if self.sample is None else self.sample
+
+    @property
     def model(self) -> Fit:
         """What single states are predicted by."""
         found = self.actions if self.states is None else self.states
