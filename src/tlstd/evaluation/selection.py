@@ -20,7 +20,6 @@ from typing import NamedTuple, TypeVar, cast
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator, cg
 
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.units import safe_unit
@@ -399,6 +398,8 @@ class _Covariance:
         if self.factor is not None:
             return float(g @ scipy.linalg.cho_solve(self.factor, g))
         n = len(self.system.steps)
+
+        from scipy.sparse.linalg import LinearOperator, cg  # here: slow to import, and small systems need none of it
 
         def apply(v: FloatArray) -> FloatArray:
             on = self.system.on(np.reshape(v, (-1, 1)))[0]
