@@ -297,7 +297,7 @@ def small(**changes: Any) -> Log:
         (small(), {"policy": np.ones((3, 2)) / 2}, "policy has shape"),
         (small(), {"policy": np.ones((4, 2))}, "row 0 of policy"),
         (small(), {"policy": np.full(4, 2.0)}, "outside"),
-        (small(), {"policy": np.full(4, 0.5)}, "none of the policy that acted"),
+        (small(), {"policy": np.full(4, 0.5)}, "none of the logged policy"),
         (small(), {"policy": lambda s: np.full(len(s), 7)}, "returned action 7"),
         (small(), {"policy": lambda s: np.ones((len(s), 2))}, "add up to 1"),
         (small(), {"policy": lambda s: [][len(s)]}, "shape \\(2,\\): IndexError: list index .* of .*test_evaluate.py"),

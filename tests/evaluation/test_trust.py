@@ -172,6 +172,16 @@ def test_a_long_log_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(Evidence(long.case, LeftOut()).sample) == 1_000
 
 
+def test_blocks_of_nearly_the_same_length_are_even() -> None:
+    """A stream of 33 blocks is not amber because one of them is a step longer."""
+    case = SOUND["stream"](0)
+    check = evaluate(case.log, **case.options).trust["effective"]
+    assert check.data["episodes"] < 40
+    assert check.value is not None
+    assert 0.9 * check.data["episodes"] < check.value < check.data["episodes"]
+    assert check.state == "green"
+
+
 def test_student() -> None:
     """By hand: a difference of two standard errors with 5 groups has chance 0.116 by Student's t with 4 degrees."""
     assert chance(2.0, 1.0, 4.0) == pytest.approx(0.1161, abs=1e-4)

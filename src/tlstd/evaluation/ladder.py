@@ -460,8 +460,8 @@ def _another_policy(case: Case, target: Target) -> None:
             _add_weighted(case)
     elif not knows_actions:
         raise InvalidInputError(
-            "the policy is given by probabilities of the logged actions alone, and the log has none of the policy that "
-            'acted: pass a function or a table of all actions, or probabilities="estimate"'
+            "the policy is given by probabilities of the logged actions alone, and the log has none of the logged "
+            'policy: pass a function or a table of all actions, or probabilities="estimate"'
         )
 
 
