@@ -1,8 +1,9 @@
 """λ and the dimension of the Krylov space, chosen by held-out episodes; and the weights that come with them.
 
 One Krylov path per fold and λ, all in lock-step, gives the held-out error of every dimension on the way. The weights of
-a fold are those of the path without it, at the λ and the dimension that predict best in the *other* folds. The errors
-of an episode have no part in the choice of the weights that predict it. (Models whose errors do have learned from it.)
+a fold are those of the path without it, at the λ and the dimension that predict best in the *other* folds. So an
+episode's own errors have no part in the choice of the weights that predict it. (Models whose errors do have a part in
+it have learned from the episode.)
 
 - Values of states: squared error of held-out returns. Where returns are not seen to their end, or are those of another
   policy, a fixed reference of the same fold completes them.
