@@ -43,6 +43,8 @@ ENOUGH = 10
 """Effective sample size of the final weights from which the answer can stand on them (``docs/trust.md``)."""
 MATTERS = 0.1
 """Of the half-width: tails that move returns by less on average need no influence of the model's weights."""
+TRIED = 20
+"""Lengths of cut episodes at which complete ones are cut."""
 FEWEST_MERGED = 10
 """Blocks of a stream that are left when neighbours are joined because they depend on each other."""
 
@@ -124,7 +126,7 @@ class LocalFits:
 
     def __init__(self) -> None:
         self._maps: dict[bool, FeatureMap] = {}
-        self._rows: Rows | None = None
+        self._rows: dict[bool, Rows] = {}  # by whether discrete states that are the same share a row
 
     def features(self, case: Case, joint: bool) -> FeatureMap:
         """The map that the question asks for."""
@@ -142,21 +144,20 @@ class LocalFits:
 
     def states(self, case: Case, rhos: FloatArray | None) -> Fit:
         """Values of states."""
-        return self._kept(fit_states(case.log, case.features, case.gamma, rhos, self._rows))
+        return self._kept(fit_states(case.log, case.features, case.gamma, rhos, self._rows.get(True)), True)
 
     def actions(self, case: Case, target: Target) -> Fit:
         """Action values of discrete actions."""
-        if target.table is not None and case.log.discrete:  # rows of all steps, not of all states
-            return fit_actions(case.log, case.features, case.gamma, target)
-        return self._kept(fit_actions(case.log, case.features, case.gamma, target, self._rows))
+        distinct = target.table is None or not case.log.discrete
+        return self._kept(fit_actions(case.log, case.features, case.gamma, target, self._rows.get(distinct)), distinct)
 
     def pairs(self, case: Case, target: Target) -> Fit:
         """Action values of continuous actions."""
         return fit_pairs(case.log, self.features(case, True), case.gamma, target)
 
-    def _kept(self, fit: Fit) -> Fit:
-        if self._rows is None and isinstance(fit.system, (StateSystem, ActionSystem)):
-            self._rows = fit.system.rows
+    def _kept(self, fit: Fit, distinct: bool) -> Fit:
+        if isinstance(fit.system, (StateSystem, ActionSystem)):
+            self._rows.setdefault(distinct, fit.system.rows)
         return fit
 
 
@@ -199,6 +200,11 @@ class Case:
     def continuous(self) -> bool:
         """Whether actions are numbers."""
         return self.log.actions is not None and self.log.actions.ndim == 2
+
+    @property
+    def seen(self) -> Log:
+        """The log, or the part of it whose observations are here."""
+        return self.log if self.sample is None else self.sample
 
     @property
     def model(self) -> Fit:
@@ -341,29 +347,42 @@ def _with_tails(
 def _bias_of_tails(case: Case, fit: Fit) -> EpisodeValue | None:
     """The error of values behind cuts, from complete episodes cut at the lengths at which others were.
 
-    For each complete episode the mean over these lengths of γᵀ (v(s_T) - G_T), times the share of cut episodes. None
-    where fewer than ten complete episodes are longer than the shortest cut one.
+    For each of these lengths T the mean of γᵀ (v(s_T) - G_T) over complete episodes that are longer, times the share of
+    cut episodes. Long episodes are cut more often than short ones, and complete ones are the shorter for it. So each
+    counts by one over its probability not to be cut before its end (Kaplan and Meier, 1958). None where fewer than ten
+    complete episodes are longer than the shortest cut one.
     """
     steps, log = fit.steps, case.log
     begins, ends = steps.starts, steps.episode_ends
-    ended = steps.discounts[ends - 1] == 0.0
-    lengths = ends - begins
+    ended, lengths = steps.discounts[ends - 1] == 0.0, ends - begins
     cuts = np.sort(lengths[~ended])
     usable = np.flatnonzero(ended & (lengths > cuts[0])) if cuts.size else np.zeros(0, dtype=np.int64)
-    if usable.size < 10 or not cuts.size:
+    if usable.size < 10:
         return None
-    now = fit.held_out()[0]
-    at = np.unique(np.quantile(cuts, np.linspace(0.0, 1.0, 20), method="nearest"))
-    errors = np.zeros(begins.size)
-    for e in usable.tolist():
-        places = at[at < lengths[e]].astype(np.int64)
-        rows = begins[e] + places
-        errors[e] = float(np.mean(case.gamma**places * (now[rows] - returns_to_go(steps)[rows])))
-    used = errors[usable]
+    error, weights = fit.held_out()[0] - returns_to_go(steps), 1.0 / _uncut(lengths, cuts)
+    moved, means = np.zeros(log.n_episodes), []
+    for T in np.quantile(cuts, np.linspace(0.0, 1.0, TRIED), method="nearest").tolist():
+        longer = usable[lengths[usable] > T]
+        if longer.size:
+            errors = case.gamma**T * error[begins[longer] + T]
+            shares = weights[longer] / weights[longer].sum()
+            means.append(float(shares @ errors))
+            moved[steps.episode[begins[longer]]] += shares * (errors - means[-1])
     share = cuts.size / begins.size
-    moved = np.zeros(log.n_episodes)
-    moved[steps.episode[begins[usable]]] = share * (used - used.mean()) / used.size
-    return EpisodeValue(share * float(used.mean()), moved, float(used.size))
+    return EpisodeValue(share * float(np.mean(means)), share / len(means) * moved, float(usable.size))
+
+
+def _uncut(lengths: IntArray, cuts: IntArray) -> FloatArray:
+    """The probability of each episode not to be cut before its end, by the lengths at which others were cut.
+
+    >>> _uncut(np.array([1, 3, 3, 4]), np.array([2, 2]))
+    array([1.        , 0.33333333, 0.33333333, 0.33333333])
+    """
+    at, counts = np.unique(cuts, return_counts=True)
+    risk = np.array([np.count_nonzero(lengths >= t) for t in at])
+    left = np.append(1.0, np.cumprod(1.0 - counts / np.maximum(risk, 1)))
+    found: FloatArray = left[np.searchsorted(at, lengths, side="left")]
+    return np.maximum(found, 1.0 / lengths.size)
 
 
 def returns_to_go(steps: Steps) -> FloatArray:
