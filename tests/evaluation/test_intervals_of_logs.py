@@ -71,9 +71,7 @@ def test_start_states_and_single_ones(process: Decisions, on_policy: Report) -> 
     assert on_policy.interval() == on_policy.rows[0].interval
 
 
-def test_other_policies_with_and_without_ratios(
-    process: Decisions, with_ratios: Report, action_values: Report
-) -> None:
+def test_other_policies_with_and_without_ratios(process: Decisions, with_ratios: Report, action_values: Report) -> None:
     values = truth(process, TARGET)
     for evaluation in (with_ratios, action_values):
         found = evaluation.interval()
@@ -278,7 +276,9 @@ def test_clusters_widen_intervals_where_rewards_are_shared() -> None:
     both = difference(evaluate(together, gamma=0.5, policy=other), evaluate(together, gamma=0.5))
     assert both.n_groups == 15
     every = Log.from_arrays(**arrays, clusters=arrays["episodes"])
-    assert evaluate(every, gamma=0.5).interval().half_width == pytest.approx(evaluate(apart, gamma=0.5).interval().half_width)
+    assert evaluate(every, gamma=0.5).interval().half_width == pytest.approx(
+        evaluate(apart, gamma=0.5).interval().half_width
+    )
 
 
 def test_clusters_cover() -> None:
@@ -287,6 +287,8 @@ def test_clusters_cover() -> None:
     for seed in range(200):
         arrays, users = shared(seed)
         for i, more in enumerate(({}, {"clusters": users})):
-            inside[i] += 0.0 in evaluate(Log.from_arrays(**arrays, **more), gamma=0.5, estimators="mean of returns").interval()
+            inside[i] += (
+                0.0 in evaluate(Log.from_arrays(**arrays, **more), gamma=0.5, estimators="mean of returns").interval()
+            )
     assert inside[1] >= 0.9 * 200
     assert inside[0] <= 0.75 * 200
