@@ -139,7 +139,7 @@ def test_a_table_loses_the_last_steps_of_cut_episodes(log: Log) -> None:
     rows = evaluation.fit.steps.kept
     assert rows.size == evaluation.model.model.n_updates == len(log) - log.truncated.sum()
     assert not log.truncated[rows].any()
-    assert set(name for name, _ in evaluation.most_influential(3)) < set(log.ids)
+    assert {name for name, _ in evaluation.most_influential(3)} < set(log.ids)
 
 
 def test_the_answer_comes_with_its_interval(log: Log) -> None:
@@ -257,7 +257,8 @@ def shared(seed: int, n_clusters: int = 15, size: int = 6) -> tuple[dict[str, An
     rewards = np.repeat(offset, 2) + 0.5 * rng.standard_normal(2 * n)
     arrays = {
         "observations": seen, "rewards": rewards, "terminated": np.tile([False, True], n),
-        "episodes": np.repeat(np.arange(n), 2), "actions": rng.integers(0, 2, 2 * n), "probabilities": np.full(2 * n, 0.5),
+        "episodes": np.repeat(np.arange(n), 2), "actions": rng.integers(0, 2, 2 * n),
+        "probabilities": np.full(2 * n, 0.5),
     }  # fmt: skip
     return arrays, [f"user {u}" for u in np.repeat(user, 2)]
 
