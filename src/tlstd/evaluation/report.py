@@ -206,7 +206,7 @@ class Report:
         >>> print(report.interval())
         -0.10282 ± 0.25  [-0.35, 0.153]
         >>> print(report.interval([1]))
-        -0.00081452 ± 0.23  [-0.234, 0.228]
+        -0.00081029 ± 0.23  [-0.234, 0.228]
         """
         level = self.case.question.level if level is None else level
         if states is None:
