@@ -90,7 +90,7 @@ def test_many_parts_are_answered_as_one_by_one(features: Any) -> None:
             for start in question.starts:
                 for own in question.rewards:
                     for part in question.segments:
-                        some = log if own is None else replace(log, rewards=own)
+                        some = log if own is None else replace(log, rewards=np.asarray(own))
                         some = some if part is None else some.select(np.asarray(part))
                         alone.append(evaluate(some, gamma=gamma, policy=policy, start=start, features=features))
     for one, same in zip(together, alone, strict=True):
@@ -177,7 +177,9 @@ def test_doubly_robust_carries_from_ten_effective_episodes() -> None:
 
 
 def test_effective_sample_sizes_on_both_sides_of_ten_were_tried() -> None:
-    sizes = [evaluate(logged(0, n), gamma=GAMMA, policy=mostly(s)).case.effective for s, n in ((0.6, 1_200), (0.99, 100))]
+    sizes = [
+        evaluate(logged(0, n), gamma=GAMMA, policy=mostly(s)).case.effective for s, n in ((0.6, 1_200), (0.99, 100))
+    ]
     assert sizes[0] > 10 > sizes[1]
 
 
@@ -229,7 +231,9 @@ def test_what_is_off_the_answer_is_not_the_best_estimate() -> None:
     rewards[:, 0] = 2.0 + rng.standard_normal(300)
     ended = np.tile(np.arange(5) == 4, 300)
     found = evaluate(
-        Log.from_arrays(rng.standard_normal((1_500, 1)), rewards.ravel(), terminated=ended), gamma=0.9, features=Constant()
+        Log.from_arrays(rng.standard_normal((1_500, 1)), rewards.ravel(), terminated=ended),
+        gamma=0.9,
+        features=Constant(),
     )
     assert found.best_by == "mean of returns"
     assert best_row([found.rows[1]]).name == "KrylovLSTD"
@@ -303,7 +307,7 @@ def test_constant_rewards_have_no_noise() -> None:
 
 def test_what_is_not_a_number_is_refused() -> None:
     for rewards in ([np.nan, 1.0], [1.0, np.inf]):
-        with pytest.raises(InvalidInputError, match="reward is .* clean the log"):
+        with pytest.raises(InvalidInputError, match=r"reward is .* clean the log"):
             evaluate({"obs": [0.0, 1.0, 2.0], "reward": [*rewards, 1.0], "terminated": [0, 1, 1]}, gamma=0.9)
     with pytest.raises(InvalidInputError, match="no steps"):
         evaluate(logged()[:0], gamma=0.9)

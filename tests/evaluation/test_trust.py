@@ -22,6 +22,7 @@ from tlstd.evaluation.trust.of_values import regularisation
 from tlstd.evaluation.trust.verdict import Check, chance
 from tlstd.features.constant import Constant
 from tlstd.krylov.arnoldi import Arnoldi
+from tlstd.page import write_page
 
 THIRD = 1.0 / 3.0
 QUICK_SOUND = {  # the share of the log that shows it
@@ -351,13 +352,14 @@ def machines(seed: int, hidden: bool, n: int = 300) -> Log:
             rows.append((e, seen, float(t >= LATE), ended, t == limit - 1 and not ended, float(min(t + 1, LATE))))
             if ended:
                 break
-    episodes, seen, rewards, ended, cut, age = map(np.array, zip(*rows, strict=True))
-    following = np.append(seen[1:], 0.0)
+    episodes, states, rewards, terminated, cut, age = map(np.array, zip(*rows, strict=True))
+    following = np.append(states[1:], 0.0)
     last = np.append(np.diff(episodes) != 0, True)
     following[last] = rng.standard_normal(n) if hidden else age[last]
     return Log.from_arrays(
-        seen[:, None], rewards, episodes=episodes, terminated=ended, truncated=cut, next_observations=following[:, None]
-    )
+        states[:, None], rewards, episodes=episodes, terminated=terminated, truncated=cut,
+        next_observations=following[:, None],
+    )  # fmt: skip
 
 
 def test_values_behind_cuts_are_tested_by_cutting_complete_episodes() -> None:
@@ -379,7 +381,7 @@ def test_values_behind_cuts_are_tested_by_cutting_complete_episodes() -> None:
 # --- the report only reads ------------------------------------------------------------------------------------------
 
 
-def test_printing_and_json_run_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printing_json_and_the_page_run_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = evaluate(decisions(known=True), gamma=0.9, policy=target, compare=True)
     text, whole = str(found), found.to_json()
 
@@ -394,12 +396,6 @@ def test_printing_and_json_run_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert repr(found) == repr(found)
     assert found.to_json() == whole
     assert [str(found.interval(level=0.5)), found.light] == [str(found.interval(level=0.5)), found.trust.light]
-
-
-def test_the_page_twice_is_the_same(tmp_path: Path) -> None:
-    from tlstd.page import write_page  # here: the other tests do without
-
-    found = evaluate(decisions(known=True), gamma=0.9, policy=target)
     write_page(found, tmp_path / "a.html")
     write_page(found, tmp_path / "b.html")
     assert (tmp_path / "a.html").read_text() == (tmp_path / "b.html").read_text()

@@ -6,7 +6,6 @@ uv run python -m tlstd_lab.measurements.workers kills      # a worker killed eve
 uv run python -m tlstd_lab.measurements.workers memory     # samples in memory and on a disk; fewer files
 uv run python -m tlstd_lab.measurements.workers traffic    # bytes of a round, measured and predicted
 uv run python -m tlstd_lab.measurements.workers tasks      # what a task costs the scheduler
-uv run python -m tlstd_lab.measurements.workers coverage   # of the interval from shards
 uv run python -m tlstd_lab.measurements.workers large FOLDER   # 10⁸ steps, 10⁶ hashed features; 5 GB of files there
 """
 
@@ -21,7 +20,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from multiprocessing import get_context
@@ -29,21 +27,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+from tlstd.cluster.operator import ShardedOperator
+from tlstd.cluster.shard import Shard, Trace
 
 from tlstd import KrylovLSTD, TileCoder, Transitions, random_walk
 from tlstd.cluster.clients import local_workers
 from tlstd.cluster.evaluate import evaluate_files
-from tlstd.cluster.interval import AskedMean, Guess, sharded_interval
-from tlstd.cluster.operator import ShardedOperator
-from tlstd.cluster.shard import AskedStates, Shard, Trace
 from tlstd.cluster.shard_pool import InProcess, OnDask, ShardPool
 from tlstd.core.arrays import FloatArray
-from tlstd.evaluation import Asked, Interval, influences, interval_of
 from tlstd_lab.measurements.large_log import STEPS, true_start_value, write
 from tlstd_lab.problems import problem
 from tlstd_lab.processes.garnet import garnet_off_policy
-from tlstd_lab.questions.coverage.problems import problem as problem_of_coverage
 from tlstd_lab.tables import table
 
 STAGES = {
@@ -310,10 +304,10 @@ def traffic() -> None:
 
 def _encoded(pool: ShardPool, files: list[Any]) -> ShardedOperator:
     from tlstd.cluster.files import prepare
-    from tlstd.evaluation.task import feature_map
+    from tlstd.evaluation.question import Question, features_for
     from tlstd.evaluation.value_function import ValueFunction
 
-    map_ = feature_map("auto", files[0].read().log)
+    map_ = features_for(Question(gammas=(0.99,)), files[0].read().log)
     values = ValueFunction(KrylovLSTD(map_.n_features, lambda_=0.9, dimension=1), map_, 0.99)
     prepare(pool, files)
     pool.change("encoded", [(values, None, False, 0.9, {})] * len(pool))
@@ -322,55 +316,6 @@ def _encoded(pool: ShardPool, files: list[Any]) -> ShardedOperator:
 
 def _sent(dask_worker: Any) -> int:
     return int(dask_worker.transfer_outgoing_bytes_total)
-
-
-# --- intervals ------------------------------------------------------------------------------------------------------
-
-
-def coverage(n_sets: int = 200, n_episodes: int = 200, n_shards: int = 7) -> None:
-    """How often the 95% interval of shards has the true mean value of the start states inside; one machine beside it.
-
-    Without a sample's h to begin with, and with weights that are not regularised.
-    """
-    rows = []
-    for name in ("walk", "garnet", "garnet-off"):
-        made, found = problem_of_coverage(name, 0), []
-        for number in range(n_sets):
-            steps, starts = made.draw(n_episodes, np.random.default_rng([0, 0, number]))
-            model = KrylovLSTD(steps.n_features, lambda_=made.lambda_, dimension=1)
-            model.update_many(steps)
-            (influence,) = influences(model, [starts])
-            sharded, n_rounds = _sharded(steps, starts, made.lambda_, n_shards)
-            intervals = (sharded, interval_of(influence.plug_in()), interval_of(influence))
-            found += [
-                (made.start in each, each.standard_error, abs(each.value - sharded.value), n_rounds)
-                for each in intervals
-            ]
-        inside, errors, away, rounds = np.array(found, dtype=np.float64).reshape(n_sets, 3, 4).transpose(2, 1, 0)
-        rows.append([name, *(f"{share:.3f}" for share in inside.mean(axis=1)), f"{(away / errors[0]).max():.1g}"])
-        rows[-1] += [f"{np.abs(errors[1] / errors[0] - 1).max():.1g}", f"{rounds.max():.0f}"]
-        print(rows[-1], flush=True)
-    heads = ["", "shards", "plug-in", "default", "middles apart, standard errors", "standard errors apart", "rounds"]
-    print(table(heads, rows))
-
-
-def _sharded(steps: Transitions, starts: Asked, lambda_: float, n_shards: int) -> tuple[Interval, int]:
-    """The interval of the mean over start states, all from shards, and its rounds."""
-    assert starts.drawn is not None
-    ends, shards = np.linspace(0, len(steps), n_shards + 1).astype(int), []
-    for a, b in pairwise(ends):
-        shard = Shard.of([steps[a:b]], steps.n_features, lambda_)
-        own = np.flatnonzero((starts.drawn >= a) & (starts.drawn < b))
-        X = sp.csr_array(starts.X)[own][:, shard.ids]
-        asked = AskedStates(X, starts.drawn[own] - a, np.zeros(own.size), False)
-        shards.append(replace(shard, asked={"start states": asked}))
-    operator = ShardedOperator(InProcess(shards))
-    weights = operator.solve(operator.n)
-    sums = operator.pool.total("asked_sum", "start states")[: operator.n, 0]
-    mean = AskedMean("start states", sums / starts.drawn.size, 0.0, starts.drawn.size)
-    nothing = Guess(np.zeros(0, dtype=np.int64), np.zeros(0), float("inf"))
-    found = sharded_interval(operator, weights, mean, nothing, 0.95, lambda name, function, *own: function(*own))
-    return found.interval, found.n_rounds
 
 
 def tasks(n_shards: int = 1_000, n_workers: int = 2) -> None:
@@ -436,7 +381,6 @@ COMMANDS = {
     "kills": kills,
     "memory": memory,
     "traffic": traffic,
-    "coverage": coverage,
     "tasks": tasks,
 }
 

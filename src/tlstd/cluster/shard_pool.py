@@ -97,12 +97,9 @@ class InProcess:
     Example
     -------
     >>> import numpy as np
-    >>> from tlstd import boyan_chain
-    >>> from tlstd.cluster.shard import Shard
-    >>> steps = [boyan_chain().sample(50, np.random.default_rng(seed)) for seed in range(3)]
-    >>> pool = InProcess([Shard.of([part], 4, lambda_=0.5) for part in steps])
-    >>> pool.each("__len__")
-    [50, 50, 50]
+    >>> pool = InProcess([np.arange(3.0), np.ones(3)])
+    >>> pool.each("sum"), pool.total("copy")
+    ([np.float64(3.0), np.float64(3.0)], array([1., 2., 3.]))
     """
 
     def __init__(self, shards: Sequence[Any]) -> None:

@@ -43,15 +43,15 @@ def homes(package: str) -> dict[str, str]:
 def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose public names are imported on first use.
 
-    A module may have the name of what it defines: the import system puts the module into the package, and the package
-    keeps what is public.
+    A public name that is also that of its module (``choose`` in ``choose.py``) stays the public one, whoever imports
+    the module.
     """
     found = homes(package)
 
     class Package(ModuleType):
         def __setattr__(self, name: str, value: Any) -> None:
-            if isinstance(value, ModuleType) and found.get(name) == value.__name__:
-                value = getattr(value, name)
+            if isinstance(value, ModuleType) and found.get(name) == value.__name__ == f"{package}.{name}":
+                value = getattr(value, name)  # the import of a module sets it in its package
             super().__setattr__(name, value)
 
     sys.modules[package].__class__ = Package

@@ -17,6 +17,7 @@ from tlstd.evaluation.intervals import mean_interval as mean_interval
 from tlstd.evaluation.ladder import Row as Row
 from tlstd.evaluation.policies import Target as Target
 from tlstd.evaluation.question import Question as Question
+from tlstd.evaluation.report import Evaluation as Evaluation
 from tlstd.evaluation.report import Report as Report
 from tlstd.evaluation.returns import Returns as Returns
 from tlstd.evaluation.returns import Score as Score
@@ -30,8 +31,8 @@ from tlstd.evaluation.silence import Support as Support
 from tlstd.evaluation.true_values import Estimate as Estimate
 from tlstd.evaluation.true_values import rollout_values as rollout_values
 from tlstd.evaluation.true_values import true_values as true_values
-from tlstd.evaluation.trust import Check as Check
-from tlstd.evaluation.trust import Trust as Trust
+from tlstd.evaluation.trust.verdict import Check as Check
+from tlstd.evaluation.trust.verdict import Trust as Trust
 from tlstd.evaluation.value_function import Encoded as Encoded
 from tlstd.evaluation.value_function import ValueFunction as ValueFunction
 from tlstd.evaluation.views import EpisodeTrace as EpisodeTrace

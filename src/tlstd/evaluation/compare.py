@@ -34,13 +34,14 @@ MOST_STEPS = 100_000
 def add_compared(case: Case) -> None:
     """Add the rows that the question asks for."""
     fit = case.states
-    if fit is None:
+    if fit is None or case.sample is not None:
+        case.notes.append("LSTD, t-LSTD and TD are compared for values of states, in one process.")
         return
     n, lambda_ = case.features.n_features, fit.lambda_
     log = case.log
     steps = log.transitions(case.features, case.gamma, rhos=case.ratios)
     some = steps[: min(len(steps), MOST_STEPS)]
-    seen = fit.system.rows.ids.size
+    seen = fit.system.ids.size
     chosen = fit.selection.whole
 
     def best(make: Callable[[Any], LinearEstimator], values: Sequence[Any], otherwise: Any, part: Any = some) -> Any:

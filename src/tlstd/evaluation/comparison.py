@@ -118,9 +118,7 @@ def _alike(a: Report, one: EpisodeValue, b: Report, two: EpisodeValue) -> tuple[
     for blocks in (a.case.blocks, b.case.blocks):
         if blocks is None:
             continue
-        coarse = [
-            by_block(each, blocks) if each.contributions.size == blocks.size else each for each in (one, two)
-        ]
+        coarse = [by_block(each, blocks) if each.contributions.size == blocks.size else each for each in (one, two)]
         if coarse[0].contributions.size == coarse[1].contributions.size:
             return coarse[0], coarse[1]
     one, two = by_episode(one, a.case.steps_of(one), a.log), by_episode(two, b.case.steps_of(two), b.log)

@@ -12,7 +12,7 @@ import numpy as np
 from tlstd.core import parameters
 from tlstd.core.threads import one_thread
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.evaluation.ladder import Case, climb
+from tlstd.evaluation.ladder import Case, LocalFits, climb
 from tlstd.evaluation.names import doubt_about_cost, policy_name
 from tlstd.evaluation.policies import as_target
 from tlstd.evaluation.question import Features, Probabilities, Question, Start, names_of, start_sets, with_rewards
@@ -20,6 +20,7 @@ from tlstd.evaluation.report import Report
 from tlstd.evaluation.silence import given_limits
 from tlstd.evaluation.trust import Evidence, LeftOut, assess
 from tlstd.evaluation.views import views
+from tlstd.features.clipping import clipped_note
 from tlstd.logs.log import Log
 
 Told = Callable[[str, float], None]
@@ -144,7 +145,7 @@ def answers(question: Question, log: Log, report: Told | None = None) -> tuple[R
     if not len(log):
         raise InvalidInputError("the log has no steps: there is nothing to evaluate")
     asked = list(product(question.policies, question.gammas, question.starts, question.rewards, question.segments))
-    shared: dict[str, Any] = {}
+    shared = LocalFits()
     found = []
     for i, (policy, gamma, start, rewards, segment) in enumerate(asked):
 
@@ -154,16 +155,26 @@ def answers(question: Question, log: Log, report: Told | None = None) -> tuple[R
 
         some = with_rewards(log, rewards)
         if segment is not None:
-            some, own = some.select(np.asarray(segment)), {}
+            some, own = some.select(np.asarray(segment)), LocalFits()
         else:
             own = shared
         with one_thread():  # products are with few columns at a time
-            found.append(_answered(_case(question, some, policy, gamma, start, told), own))
+            case = case_of(question, some, policy, gamma, start, told)
+            case.fits = own
+            found.append(answered(case))
     return tuple(found)
 
 
-def _case(question: Question, log: Log, policy: Any, gamma: float, start: Start | None, report: Told) -> Case:
-    """What is asked, checked against the log."""
+def case_of(
+    question: Question,
+    log: Log,
+    policy: Any,
+    gamma: float,
+    start: Start | None,
+    report: Told,
+    sample: Log | None = None,
+) -> Case:
+    """What is asked, checked against the log; ``sample`` is what is here of one whose observations are elsewhere."""
     if gamma == 0.0 and not log.has_episodes:
         log = log.as_decisions()
     if gamma == 1.0 and not log.terminated.any():
@@ -183,18 +194,20 @@ def _case(question: Question, log: Log, policy: Any, gamma: float, start: Start 
     sets = start_sets(log, start, target)
     if start is None and len(sets) > 1:
         notes.append("The log has no ends: the value is the mean over all its states, and that of the first.")
+    if not isinstance(question.features, str) and log.states.shape[1] and not log.discrete:
+        beyond = clipped_note(question.features, log.states, log.columns)
+        notes += [beyond] if beyond else []
     name = policy_name(policy, log)
-    return Case(question, log, gamma, target, sets, limits, report, notes=notes, policy_name=name)
+    return Case(question, log, gamma, target, sets, limits, report, name, sample=sample, notes=notes)
 
 
-def _answered(case: Case, shared: dict[str, Any]) -> Report:
+def answered(case: Case, left_out: LeftOut | None = None) -> Report:
     """The report of a case, with checks and what the page shows."""
-    case.shared = shared
     climb(case)
-    if case.question.wants("LSTD") or case.question.wants("t-LSTD") or case.question.wants("TD"):
+    asked = case.question.wants
+    if asked("LSTD") or asked("t-LSTD") or asked("TD"):
         import_module("tlstd.evaluation.compare").add_compared(case)
     if case.question.estimators is not None:
-        asked = case.question.wants
         case.rows = [row for row in case.rows if asked(row.name.removesuffix(" with ratios"))]
     if not case.rows:
         raise InvalidInputError(
@@ -202,6 +215,7 @@ def _answered(case: Case, shared: dict[str, Any]) -> Report:
         )
     case.report("how far to trust it", 0.97)
     n = case.log.n_dropped
-    trust = assess(Evidence(case, LeftOut(0, 0, n, n + case.log.n_episodes)))
+    left = LeftOut(0, 0, n, n + case.log.n_episodes) if left_out is None else left_out
+    trust = assess(Evidence(case, left))
     case.report("done", 1.0)
-    return Report.of(case, trust, views(case))
+    return Report.of(case, trust, views(case), left)

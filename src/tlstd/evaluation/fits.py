@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,7 +20,7 @@ from tlstd.evaluation.policies import Target
 from tlstd.evaluation.selection import Selection
 from tlstd.evaluation.silence import Gaps
 from tlstd.evaluation.steps import BLOCK, Rows, Steps, steps_of
-from tlstd.evaluation.systems import WHOLE, ActionSystem, PairSystem, StateSystem, System, gathered
+from tlstd.evaluation.systems import WHOLE, ActionSystem, PairSystem, StateSystem, System
 from tlstd.features.base import FeatureMap
 from tlstd.logs.log import Log
 
@@ -55,13 +57,20 @@ class Fit:
     target: Target | None
     offsets: FloatArray
     """Constants of the actions (of one, where these are continuous), that are not regularised; 0 for states."""
+    tops: FloatArray
+    """(M,): what the constants add to the policy's value in each row of features."""
     beyond: FloatArray
     """(M,): the policy's probability of unsupported actions in each row of features."""
     gaps: Gaps | None
     """These, where actions are discrete."""
-    is_table: bool
-    policy: FloatArray | None = None
-    """(M, n_actions): the policy's probabilities of all discrete actions, whether the log has them or not."""
+    is_table: bool = False
+    """Whether each state has one feature."""
+    supports: tuple[silence.Support, ...] = ()
+    """What the log has of each discrete action."""
+    full: System | None = None
+    """The system with all actions of the policy, whether the log has them or not."""
+    full_tops: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """As ``tops``, for it."""
     worth: float = 0.0
     """Of unsupported actions, in values of single states: the middle of their range."""
 
@@ -97,23 +106,16 @@ class Fit:
 
     # --- values -----------------------------------------------------------------------------------------------------
 
-    def own(self, values: FloatArray, fold: IntArray) -> FloatArray:
-        """Of (N, folds + 1) numbers those of the column that has not seen each fold."""
-        if self.folds.size < 3:
-            return values[:, -1]
-        chosen: FloatArray = values[np.arange(fold.size), np.searchsorted(self.folds[:-1], fold)]
-        return chosen
-
     def held_out(self, worth: float = 0.0) -> tuple[FloatArray, FloatArray]:
         """Values (N,) of each step's x_t and x'_t by models of other episodes; unsupported actions have a worth."""
-        steps, parts = self.steps, []
+        after_rows, parts = self.steps.after, []
         for side, own in enumerate(self.weights):
-            now, after = self.system.on(own)
-            parts.append((self.own(now, steps.fold), self.own(after, steps.fold) + self.extra(steps.after, side)))
+            now, after = self.system.by_others(own, self.folds)[:, :2].T
+            parts.append((now, after + self.extra(after_rows, side)))
         now, after = parts[0]
         if self.silent:
             now, after = now + worth * parts[1][0], after + worth * parts[1][1]
-        return now + self.of_taken(), after
+        return now + self.of_taken, after
 
     def doubly(self, worth: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """q(s_t, a_t), v(s_t) and v(s_{t+1}) (N,) by models of other episodes, v over *all* actions of the policy.
@@ -121,42 +123,38 @@ class Fit:
         Which actions the log has depends on what was done in the step itself, so that v without the others would be
         wrong on average where the step is weighted.
         """
-        steps, system = self.steps, self.system
-        if not isinstance(system, ActionSystem) or self.policy is None:
-            now, after = self.held_out(worth)
-            return now, self._own_values() if self.kind == "joint" else now, after
-        W = self.weights[0] if not self.silent else self.weights[0] + worth * self.weights[1]
-        full = ActionSystem(steps, system.rows, system.actions, self.policy)
-        now, after = full.on(W)
-        top = self.policy @ self.offsets
-        first = self.own(full.mean_of(steps.here, W), steps.fold) + top[steps.here]
-        q = self.own(now, steps.fold) + self.offsets[system.actions]
-        return q, first, self.own(after, steps.fold) + top[steps.after]
+        steps, W = self.steps, self.weights[0]
+        W = W + worth * self.weights[1] if self.silent else W
+        system = self.system if self.full is None else self.full
+        now, after = system.by_others(W, self.folds)[:, :2].T
+        if self.kind == "states":
+            return now, now, after
+        tops = self.tops if self.full is None else self.full_tops
+        first = self.own(system.values(W, steps.here), steps.fold)
+        return now + self.of_taken, first + tops[steps.here], after + tops[steps.after]
 
-    def _own_values(self) -> FloatArray:
-        """v(s_t) of continuous actions."""
-        rows = self._behind.times(self.weights[0])[self.steps.here]
-        return self.own(rows, self.steps.fold) + self.extra(self.steps.here, 0)
+    def own(self, values: FloatArray, fold: IntArray) -> FloatArray:
+        """Of (N, folds + 1) numbers those of the column that has not seen each fold."""
+        if self.folds.size < 3:
+            return values[:, -1]
+        chosen: FloatArray = values[np.arange(fold.size), np.searchsorted(self.folds[:-1], fold)]
+        return chosen
 
+    @cached_property
     def of_taken(self) -> FloatArray:
         """(N,): the constants of the actions that were taken."""
         if self.kind == "states":
             return np.zeros(len(self.steps))
         if self.kind == "joint":
             return np.full(len(self.steps), self.offsets[0])
-        assert isinstance(self.system, ActionSystem)
-        taken: FloatArray = self.offsets[self.system.actions]
+        assert self.steps.log.actions is not None
+        taken: FloatArray = self.offsets[self.steps.log.actions[self.steps.kept].astype(np.int64)]
         return taken
 
     def extra(self, rows: IntArray, side: int) -> FloatArray:
         """What comes on top of features times weights for the policy's value in rows of features."""
-        if side:
-            return self.beyond[rows]
-        if self.kind == "actions":
-            assert isinstance(self.system, ActionSystem)
-            means: FloatArray = (self.system.chances @ self.offsets)[rows]
-            return means
-        return (1.0 - self.beyond[rows]) * self.offsets[0]
+        found: FloatArray = self.beyond[rows] if side else self.tops[rows]
+        return found
 
     def query(self, starts: Starts, weights: FloatArray | None = None) -> Query:
         """A set of states as ``least_squares`` takes it; equal weights if left out."""
@@ -166,65 +164,50 @@ class Fit:
             return self._given(starts, weights)
         rows = steps.row_of[starts.rows]
         at = np.minimum(np.searchsorted(steps.kept, starts.rows), len(steps) - 1)
-        return self.of_rows(rows, weights, steps.fold[at], units(steps)[0][at])
+        unit = units(steps)[0][at]
+        if not steps.n_blocks:  # their own episodes, also where the step is not among those learned from
+            unit = np.searchsorted(steps.log.episodes, starts.rows, side="right") - 1
+        return self.of_rows(rows, weights, steps.fold[at], unit)
 
     def of_rows(self, rows: IntArray, weights: FloatArray, fold: IntArray, unit: IntArray | None) -> Query:
         """The query of rows of the log's own features."""
         system = self.system
-        sums = gathered(weights[:, None], rows, system.rows.size if self.kind != "joint" else self._behind.size)
+        sums = np.bincount(rows, weights, system.n_rows).astype(np.float64)
         extras = tuple(self.extra(rows, side) for side in range(len(self.weights)))
-        if isinstance(system, ActionSystem):
-            x, on = system.mean_features(sums)[:, 0], lambda W: system.mean_of(rows, W)
-        else:
-            x, on = self._behind.back(sums)[:, 0], lambda W: self._behind.times(W)[rows]
-        return Query(x, on, weights, fold, unit, extras)
-
-    @property
-    def _behind(self) -> Rows:
-        """Rows of features of states, under the policy."""
-        return self.system.behind if isinstance(self.system, PairSystem) else self.system.rows
+        return Query(system.values_sum(sums), lambda W: system.values(W, rows), weights, fold, unit, extras)
 
     def _given(self, starts: Starts, weights: FloatArray) -> Query:
         """The query of states that are not the log's."""
-        observations = starts.observations
-        states = observations.reshape(len(observations), -1).astype(np.float64)
-        none, system = np.full(len(states), WHOLE), self.system
+        observations, target = starts.observations, self.target
+        none = np.full(len(observations), WHOLE)
         if self.kind == "joint":
-            assert self.target is not None and isinstance(system, PairSystem)
-            behind = pairs_under(self.features, self.target, observations, self.n_numbers, system)
-            x = behind.back(weights[:, None])[:, 0]
-            return Query(x, behind.times, weights, none, None, (np.full(len(states), self.offsets[0]),))
-        rows = Rows.of(self.features, states).over(system.rows.ids)
-        if isinstance(system, ActionSystem):
-            assert self.target is not None
-            if self.target.function is None and starts.chances is None:
+            assert target is not None
+            size, support = self.n_numbers, self.supports[0]
+            behind, beyond = pairs_under(self.features, target, observations, size, self.system.ids, support)
+            extras = ((1.0 - beyond) * self.offsets[0], beyond)[: len(self.weights)]
+            return Query(behind.back(weights[:, None])[:, 0], behind.times, weights, none, None, extras)
+        rows = Rows.of(self.features, columns(observations)).over(self.system.ids)
+        if self.kind == "states":
+            return Query(rows.back(weights[:, None])[:, 0], rows.times, weights, none, None, (np.zeros(len(none)),))
+        assert target is not None
+        chances = starts.chances
+        if chances is None:
+            if target.function is None:
                 raise InvalidInputError(
                     "start are states, but the policy is a table of the log's states: pass a function"
                 )
-            chances = starts.chances
-            if chances is None:
-                chances = self.target.probabilities(observations, system.n_actions)
-            kept = np.zeros((len(states), system.n_actions))
-            for a in range(chances.shape[1]):
-                some = np.flatnonzero(chances[:, a])
-                kept[some, a] = chances[some, a]
-                if self.silent and some.size:
-                    logged = np.bincount(self.steps.here[system.actions == a], minlength=system.rows.size)
-                    own = silence.Support(system.rows, logged.astype(np.float64), self.is_table)
-                    kept[some, a] = np.where(own.has(rows, some), chances[some, a], 0.0)
-            beyond = chances.sum(axis=1) - kept.sum(axis=1)
-            given = ActionSystem(self.steps, rows, system.actions[:0], kept)
-            every = np.arange(len(states))
-            extras = (kept @ self.offsets, beyond)[: len(self.weights)]
-            return Query(
-                given.mean_features(weights[:, None])[:, 0],
-                lambda W: given.mean_of(every, W),
-                weights,
-                none,
-                None,
-                extras,
-            )
-        return Query(rows.back(weights[:, None])[:, 0], rows.times, weights, none, None, (np.zeros(len(states)),))
+            chances = target.probabilities(observations, self.offsets.size)
+        kept = np.zeros((len(none), self.offsets.size))
+        for a in range(chances.shape[1]):
+            some = np.flatnonzero(chances[:, a])
+            kept[some, a] = chances[some, a]
+            if self.silent and some.size:
+                kept[some, a] = np.where(self.supports[a].has(rows, some), chances[some, a], 0.0)
+        nothing = np.zeros(0, dtype=np.int64)
+        given, every = ActionSystem(self.steps, rows, nothing, kept), np.arange(len(none))
+        extras = (kept @ self.offsets, chances.sum(axis=1) - kept.sum(axis=1))[: len(self.weights)]
+        x = given.values_sum(weights)
+        return Query(x, lambda W: given.values(W, every), weights, none, None, extras)
 
     @property
     def n_numbers(self) -> int:
@@ -261,111 +244,202 @@ def fit_states(
     log: Log, features: FeatureMap, gamma: float, rhos: FloatArray | None = None, rows: Rows | None = None
 ) -> Fit:
     """Values of states; ``rhos`` (len(log),) are importance ratios, ``rows`` features that are there already."""
-    steps = steps_of(log, gamma)
-    if not len(steps):
-        raise InvalidInputError("the log has no step whose next observation is known: nothing can be learned")
-    encoded = Rows.of(features, _columns(steps.states)) if rows is None or rows.size != len(steps.states) else rows
+    steps = _some(steps_of(log, gamma))
+    encoded = _encoded(features, steps, rows)
     system = StateSystem(steps, encoded, None if rhos is None else rhos[steps.kept])
-    chosen = select.choose(system)
+    return of_states(system, features, select.choose(system))
+
+
+def of_states(system: System, features: FeatureMap, chosen: Selection) -> Fit:
+    """The fit of a system of state values with chosen settings."""
     folds, weights = select.weights(system, chosen)
-    nothing = np.zeros(encoded.size)
-    return Fit("states", system, features, chosen, folds, [weights], None, np.zeros(1), nothing, None, False)
+    nothing = np.zeros(system.n_rows)
+    return Fit("states", system, features, chosen, folds, [weights], None, np.zeros(1), nothing, nothing, None)
 
 
 def fit_actions(log: Log, features: FeatureMap, gamma: float, target: Target, rows: Rows | None = None) -> Fit:
     """Action values of a target policy, for discrete actions."""
-    n_actions, known = target.n_actions(log), None
-    if target.table is not None:  # whose next states have to be in the log
-        last = log.episodes[1:] - 1
-        known = np.ones(len(log), dtype=np.bool_)
-        known[last[~log.terminated[last]]] = False
-    steps = steps_of(log, gamma, distinct=target.table is None, known=known)
-    if not len(steps):
-        raise InvalidInputError("the log has no step whose next observation is known: nothing can be learned")
+    steps = _some(action_steps(log, gamma, target))
+    encoded = _encoded(features, steps, rows)
+    n_actions = target.n_actions(log)
+    chances = chances_of(target, steps, encoded.size, n_actions)
     assert log.actions is not None
-    encoded = Rows.of(features, _columns(steps.states)) if rows is None or rows.size != len(steps.states) else rows
-    chances = np.zeros((encoded.size, n_actions))
-    if target.table is not None:
-        chances[: len(log), : target.table.shape[1]] = target.table
-    else:
-        for a in range(0, encoded.size, BLOCK):
-            chances[a : a + BLOCK] = target.probabilities(steps.states[a : a + BLOCK], n_actions)
     actions = log.actions[steps.kept].astype(np.int64)
-    kept, gaps = silence.supported(encoded, steps, actions, chances)
-    beyond = np.bincount(gaps.rows, gaps.weights, encoded.size).astype(np.float64)
+    supports = silence.supports_of(encoded, steps, actions, n_actions)
+    kept, gaps = silence.supported(supports, encoded, steps, chances)
     system = ActionSystem(steps, encoded, actions, kept)
-    offsets = _constants(system)
-    discounts = steps.discounts
-    system.rewards = [steps.rewards - offsets[actions] + discounts * (kept @ offsets)[steps.after]]
-    if gaps.rows.size:
-        system.rewards.append(discounts * beyond[steps.after])
-    chosen = select.choose_for_actions(system)
-    made = _fitted("actions", system, features, chosen, target, offsets, beyond, gaps, silence.is_table(encoded))
-    return replace(made, policy=chances)
+    offsets = solved_constants(*constants(system))
+    set_rewards(system, offsets, chances)
+    full = ActionSystem(steps, encoded, actions, chances)
+    return of_actions(
+        system, features, select.choose_for_actions(system), target, offsets, kept, chances, gaps, supports, full
+    )
+
+
+def of_actions(
+    system: System, features: FeatureMap, chosen: Selection, target: Target, offsets: FloatArray, kept: FloatArray,
+    chances: FloatArray, gaps: Gaps, supports: Sequence[silence.Support], full: System,
+) -> Fit:  # fmt: skip
+    """The fit of a system of action values with chosen settings."""
+    folds, first = select.weights(system, chosen)
+    weights = [first, *(select.weights(system, chosen, side)[1] for side in range(1, len(system.rewards)))]
+    beyond = chances.sum(axis=1) - kept.sum(axis=1) if len(weights) > 1 else np.zeros(len(kept))
+    return Fit(
+        "actions", system, features, chosen, folds, weights, target, offsets, kept @ offsets, beyond, gaps,
+        bool(supports) and supports[0].is_table, tuple(supports), full, chances @ offsets,
+    )  # fmt: skip
 
 
 def fit_pairs(log: Log, features: FeatureMap, gamma: float, target: Target) -> Fit:
     """Action values of a target policy, for continuous actions: features of state and action side by side."""
-    steps = steps_of(log, gamma, distinct=False)
-    if not len(steps):
-        raise InvalidInputError("the log has no step whose next observation is known: nothing can be learned")
-    assert log.actions is not None
-    states = _columns(steps.states)
-    rows = Rows.of(features, np.hstack([states[steps.here], log.actions[steps.kept]]))
-    system = PairSystem(steps, rows, rows)
-    behind = system.behind = pairs_under(features, target, steps.states, log.actions.shape[1], system)
-    horizon = float((1.0 - steps.discounts).sum())
-    offsets = np.array([float(steps.rewards.sum()) / horizon if horizon > 0.0 else 0.0])
-    after = offsets[0] * steps.discounts
-    system.rewards = [steps.rewards - offsets[0] + after]
-    chosen = select.choose_for_actions(system)
-    return _fitted("joint", system, features, chosen, target, offsets, np.zeros(behind.size), None, False)
+    steps, rows = pair_rows(log, features, gamma)
+    support = silence.Support.of(rows, np.ones(rows.size), False)
+    system = pair_system(_some(steps), rows, features, target, support)
+    offsets = solved_constants(*pair_constants(system))
+    set_pair_rewards(system, offsets)
+    return of_pairs(system, features, select.choose_for_actions(system), target, offsets, system.beyond, support)
 
 
-def _fitted(
-    kind: Kind, system: System, features: FeatureMap, chosen: Selection, target: Target, offsets: FloatArray,
-    beyond: FloatArray, gaps: Gaps | None, table: bool,
+def of_pairs(
+    system: System, features: FeatureMap, chosen: Selection, target: Target, offsets: FloatArray, beyond: FloatArray,
+    support: silence.Support,
 ) -> Fit:  # fmt: skip
+    """The fit of a system of pairs with chosen settings."""
     folds, first = select.weights(system, chosen)
     weights = [first, *(select.weights(system, chosen, side)[1] for side in range(1, len(system.rewards)))]
-    return Fit(kind, system, features, chosen, folds, weights, target, offsets, beyond, gaps, table)
+    tops = offsets[0] * (1.0 - beyond)
+    beyond = beyond if len(weights) > 1 else np.zeros(beyond.size)
+    return Fit(
+        "joint", system, features, chosen, folds, weights, target, offsets, tops, beyond, None, False, (support,)
+    )
 
 
-def pairs_under(
-    features: FeatureMap, target: Target, observations: NDArray[Any], size: int, system: PairSystem
-) -> Rows:
-    """Mean features (M, d) of states and the actions that the policy draws there, over the system's features."""
-    states = _columns(observations)
-    drawn = target.draws(observations, size)
-    every = [Rows.of(features, np.hstack([states, actions])).over(system.rows.ids) for actions in drawn]
-    blocks = []
-    for parts in zip(*(rows.blocks for rows in every), strict=True):
-        mean = parts[0] if len(parts) == 1 else sum(part / len(parts) for part in parts)
-        blocks.append(sp.csr_array(mean) if sp.issparse(mean) else mean)
-    return Rows(blocks, system.rows.ids, system.rows.n_features)
+# --- parts of it ----------------------------------------------------------------------------------------------------
 
 
-def _columns(observations: NDArray[Any]) -> FloatArray:
-    """(M, D) numbers, as feature maps take them."""
-    return observations.reshape(len(observations), -1).astype(np.float64, copy=False)
+def action_steps(log: Log, gamma: float, target: Target) -> Steps:
+    """The steps of a log; of a policy that is a table, those whose next state is in it."""
+    if target.table is None:
+        return steps_of(log, gamma)
+    last = log.episodes[1:] - 1
+    known = np.ones(len(log), dtype=np.bool_)
+    known[last[~log.terminated[last]]] = False
+    return steps_of(log, gamma, distinct=False, known=known)
 
 
-def _constants(system: ActionSystem) -> FloatArray:
-    """A value c_a for each action: LSTDQ with these constants as features.
+def chances_of(target: Target, steps: Steps, n_rows: int, n_actions: int) -> FloatArray:
+    """π(a|s) of every row of features, (n_rows, n_actions)."""
+    chances = np.zeros((n_rows, n_actions))
+    if target.table is not None:
+        chances[: len(steps.log), : target.table.shape[1]] = target.table
+        return chances
+    for a in range(0, n_rows, BLOCK):
+        chances[a : a + BLOCK] = target.probabilities(steps.states[a : a + BLOCK], n_actions)
+    return chances
 
-    An action that was never taken has the value of the best constant for all.
-    """
+
+def set_rewards(system: ActionSystem, offsets: FloatArray, chances: FloatArray) -> None:
+    """Rewards less constants; and, where the log lacks actions, what their probability brings."""
+    steps, kept = system.steps, system.chances
+    following = steps.discounts * (kept @ offsets)[steps.after]
+    system.rewards = [steps.rewards - offsets[system.actions] + following]
+    beyond = chances.sum(axis=1) - kept.sum(axis=1)
+    if (kept != chances).any():
+        system.rewards.append(steps.discounts * beyond[steps.after])
+
+
+def set_pair_rewards(system: PairSystem, offsets: FloatArray) -> None:
+    """Rewards less a constant; and, where the log lacks actions, what their probability brings."""
+    steps, after = system.steps, system.steps.after
+    following = steps.discounts * (1.0 - system.beyond[after])
+    system.rewards = [steps.rewards - offsets[0] * (1.0 - following)]
+    if system.beyond.any():
+        system.rewards.append(steps.discounts * system.beyond[after])
+
+
+def constants(system: ActionSystem) -> tuple[FloatArray, FloatArray]:
+    """The system (A, b) of LSTDQ with a constant for each action as its features."""
     steps, size = system.steps, system.n_actions
     A = np.zeros((size, size))
     following = system.chances[steps.after] * steps.discounts[:, None]
     for a, taken in enumerate(system.taken):
         A[a] = -following[taken].sum(axis=0)
         A[a, a] += taken.size
-    b = np.bincount(system.actions, steps.rewards, size)
-    ends = float(len(steps) - following.sum())
-    if not ends > 1e-9 * len(steps):
+    return A, np.bincount(system.actions, steps.rewards, size).astype(np.float64)
+
+
+def pair_constants(system: PairSystem) -> tuple[FloatArray, FloatArray]:
+    """The same with one constant for all actions."""
+    steps = system.steps
+    following = steps.discounts * (1.0 - system.beyond[steps.after])
+    return np.array([[float((1.0 - following).sum())]]), np.array([float(steps.rewards.sum())])
+
+
+def solved_constants(A: FloatArray, b: FloatArray) -> FloatArray:
+    """A value c_a for each action. An action that was never taken has the value of the best constant for all."""
+    ends, size = float(A.sum()), b.size
+    if not ends > 1e-9 * float(np.abs(A).sum()):
         return np.zeros(size)
     c = np.full(size, float(b.sum()) / ends)
     taken = np.flatnonzero(A.diagonal())
     c[taken] += np.linalg.lstsq(A[np.ix_(taken, taken)], (b - A @ c)[taken], rcond=SMALLEST)[0]
     return c
+
+
+def pair_rows(log: Log, features: FeatureMap, gamma: float) -> tuple[Steps, Rows]:
+    """The steps of a log, and the features of state and action side by side of each of them."""
+    steps = steps_of(log, gamma, distinct=False)
+    assert log.actions is not None
+    states = columns(steps.states)
+    return steps, Rows.of(features, np.hstack([states[steps.here], log.actions[steps.kept]]))
+
+
+def pair_system(steps: Steps, rows: Rows, features: FeatureMap, target: Target, support: silence.Support) -> PairSystem:
+    """The system of a policy with continuous actions: of what it draws, the pairs that are like logged ones."""
+    assert steps.log.actions is not None
+    behind, beyond = pairs_under(features, target, steps.states, steps.log.actions.shape[1], rows.ids, support)
+    return PairSystem(steps, rows, behind, beyond)
+
+
+def pairs_under(
+    features: FeatureMap, target: Target, observations: NDArray[Any], size: int, ids: IntArray,
+    support: silence.Support,
+) -> tuple[Rows, FloatArray]:  # fmt: skip
+    """Features (M, d) of states and the actions that the policy draws there, and what share of these is unsupported.
+
+    The mean is over draws, of which those that are unlike all logged pairs count as 0.
+    """
+    states = columns(observations)
+    drawn = target.draws(observations, size)
+    beyond = np.zeros(len(states))
+    total: list[Any] = []
+    for actions in drawn:
+        rows = Rows.of(features, np.hstack([states, actions])).over(ids)
+        known = support.has(rows, np.arange(rows.size)).astype(np.float64) / len(drawn)
+        beyond += 1.0 / len(drawn) - known
+        blocks, start = [], 0
+        for block in rows.blocks:
+            share = known[start : start + block.shape[0]]
+            start += block.shape[0]
+            weighted = sp.diags_array(share) @ block if sp.issparse(block) else share[:, None] * block
+            blocks.append(sp.csr_array(weighted) if sp.issparse(weighted) else weighted)
+        total = blocks if not total else [a + b for a, b in zip(total, blocks, strict=True)]
+    beyond[beyond < 1e-9] = 0.0
+    return Rows(total, ids, features.n_features), beyond
+
+
+def columns(observations: NDArray[Any]) -> FloatArray:
+    """(M, D) numbers, as feature maps take them."""
+    return observations.reshape(len(observations), -1).astype(np.float64, copy=False)
+
+
+def _encoded(features: FeatureMap, steps: Steps, rows: Rows | None) -> Rows:
+    """The features of the states of steps; ``rows``, if these are they."""
+    same = rows is not None and rows.size == len(steps.states)
+    return rows if rows is not None and same else Rows.of(features, columns(steps.states))
+
+
+def _some(steps: Steps) -> Steps:
+    if not len(steps):
+        raise InvalidInputError("the log has no step whose next observation is known: nothing can be learned")
+    return steps

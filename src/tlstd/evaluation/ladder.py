@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,8 +33,9 @@ from tlstd.evaluation.rungs import (
     WITH_RATIOS,
     Rung,
 )
-from tlstd.evaluation.silence import Limits, Silence, between, largest, seen_limits
+from tlstd.evaluation.silence import DRAWN, Gaps, Limits, Silence, between, largest, seen_limits
 from tlstd.evaluation.steps import HIDDEN, Rows, Steps, backward
+from tlstd.evaluation.systems import ActionSystem, StateSystem
 from tlstd.features.base import FeatureMap
 from tlstd.logs.log import Log
 
@@ -94,6 +95,72 @@ class Tails:
     """What the model's values would add in error, by cutting complete episodes at the same lengths; None: unknown."""
 
 
+class Fits(Protocol):
+    """What a case learns by: from a log in this process, or from parts of one elsewhere."""
+
+    def features(self, case: Case, joint: bool) -> FeatureMap:
+        """The map that the question asks for; ``joint``: of states and continuous actions side by side."""
+        ...
+
+    def ratios(self, case: Case, target: Target) -> FloatArray:
+        """(len(log),): importance ratios, by logged probabilities."""
+        ...
+
+    def states(self, case: Case, rhos: FloatArray | None) -> Fit:
+        """Values of states."""
+        ...
+
+    def actions(self, case: Case, target: Target) -> Fit:
+        """Action values of discrete actions."""
+        ...
+
+    def pairs(self, case: Case, target: Target) -> Fit:
+        """Action values of continuous actions."""
+        ...
+
+
+class LocalFits:
+    """From the case's own log; states are encoded once for all questions about it."""
+
+    def __init__(self) -> None:
+        self._maps: dict[bool, FeatureMap] = {}
+        self._rows: dict[bool, Rows] = {}
+        """Of each discrete state once, or of each step where a policy is a table."""
+
+    def features(self, case: Case, joint: bool) -> FeatureMap:
+        """The map that the question asks for."""
+        if joint not in self._maps:
+            self._maps[joint] = features_for(case.question, case.log, joint=joint)
+        return self._maps[joint]
+
+    def ratios(self, case: Case, target: Target) -> FloatArray:
+        """(len(log),): importance ratios."""
+        log = case.log
+        assert log.probabilities is not None
+        chances = of_logged_actions(target, log, 0 if case.continuous else target.n_actions(log))
+        ratios: FloatArray = chances / log.probabilities
+        return ratios
+
+    def states(self, case: Case, rhos: FloatArray | None) -> Fit:
+        """Values of states."""
+        return self._kept(fit_states(case.log, case.features, case.gamma, rhos, self._rows.get(True)), True)
+
+    def actions(self, case: Case, target: Target) -> Fit:
+        """Action values of discrete actions."""
+        distinct = target.table is None or not case.log.discrete
+        rows = self._rows.get(distinct)
+        return self._kept(fit_actions(case.log, case.features, case.gamma, target, rows), distinct)
+
+    def pairs(self, case: Case, target: Target) -> Fit:
+        """Action values of continuous actions."""
+        return fit_pairs(case.log, self.features(case, True), case.gamma, target)
+
+    def _kept(self, fit: Fit, distinct: bool) -> Fit:
+        if isinstance(fit.system, (StateSystem, ActionSystem)):
+            self._rows.setdefault(distinct, fit.system.rows)
+        return fit
+
+
 @dataclass(eq=False)
 class Case:
     """One question about one log, with all that was found for it."""
@@ -106,8 +173,10 @@ class Case:
     limits: Limits | None
     report: Report = lambda text, share: None
     policy_name: str = "the logged policy"
-    shared: dict[str, Any] = field(default_factory=dict)
-    """Encoded states, for other questions about the same log."""
+    fits: Fits = field(default_factory=lambda: LocalFits())
+    """What it learns by."""
+    sample: Log | None = None
+    """Of a log whose observations are somewhere else: a part that is here."""
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     ratios: FloatArray | None = None
@@ -148,23 +217,7 @@ class Case:
     @cached_property
     def features(self) -> FeatureMap:
         """Of states."""
-        found: FeatureMap = self._once("features", lambda: features_for(self.question, self.log))
-        return found
-
-    def encoded(self, *, distinct: bool = True) -> Rows | None:
-        """The log's states in these features, once they were encoded; ``distinct``: each discrete one once."""
-        found: Rows | None = self.shared.get(_place(distinct and self.log.discrete))
-        return found
-
-    def keep(self, fit: Fit, *, distinct: bool = True) -> Fit:
-        """Keep the encoded states of a fit."""
-        self.shared.setdefault(_place(distinct and self.log.discrete), fit.system.rows)
-        return fit
-
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
-        if name not in self.shared:
-            self.shared[name] = make()
-        return self.shared[name]
+        return self.fits.features(self, False)
 
     @property
     def has_starts(self) -> bool:
@@ -178,14 +231,10 @@ class Case:
     def interval(
         self, found: EpisodeValue, kind: str, limits: str = NOT_COVERED, *, given: bool | None = None
     ) -> Interval:
-        """The interval of what was found; ``given``: whether it is of given states, as the question says if left out."""
+        """The interval of what was found; ``given``: whether states were given, as in the question if left out."""
         some = clustered(found, self.log)
         given = self.sets[0].rows is None if given is None else given
         return interval_of(some, self.question.level, kind, with_starts=not given, limits=limits)
-
-
-def _place(distinct: bool) -> str:
-    return "distinct rows" if distinct else "rows"
 
 
 def climb(case: Case) -> None:
@@ -202,7 +251,7 @@ def climb(case: Case) -> None:
 def _logged_policy(case: Case) -> None:
     case.report("choosing λ and dimension", 0.2)
     began = perf_counter()
-    fit = case.states = case.keep(fit_states(case.log, case.features, case.gamma, None, case.encoded()))
+    fit = case.states = case.fits.states(case, None)
     case.notes.append(f"KrylovLSTD: {fit.selection.note}")
     _add_least_squares(case, fit, perf_counter() - began)
     case.report("returns", 0.8)
@@ -387,7 +436,7 @@ def _another_policy(case: Case, target: Target) -> None:
     if case.ratios is not None:
         case.report("values with ratios", 0.5)
         began = perf_counter()
-        fit = case.states = case.keep(fit_states(case.log, case.features, case.gamma, case.ratios, case.encoded()))
+        fit = case.states = case.fits.states(case, case.ratios)
         case.notes.append(f"KrylovLSTD with ratios: {fit.selection.note}")
         _add_least_squares(case, fit, perf_counter() - began)
         if case.has_starts and wants("doubly robust"):
@@ -413,20 +462,18 @@ def _ratios(case: Case, target: Target) -> FloatArray | None:
     if case.continuous and target.logged is None:
         return None
     if log.probabilities is not None:
-        behaviour = log.probabilities
-    elif case.question.probabilities == "estimate":
-        X = log.transitions(case.features, case.gamma).store
-        taken, case.known = log.actions.astype(np.int64), False
-        behaviour = fitted_probabilities(X[: len(log)], taken, int(taken.max()) + 1)
-        case.notes.append(
-            "Warning: the log has no probabilities of its actions. They were estimated by softmax regression on "
-            "the features; if that is wrong, so are all rows with ratios."
-        )
-    else:
+        return case.fits.ratios(case, target)
+    if case.question.probabilities != "estimate":
         case.notes.append("The log has no probabilities of its actions: there are no rows with importance ratios.")
         return None
-    n_actions = 0 if case.continuous else target.n_actions(log)
-    ratios: FloatArray = of_logged_actions(target, log, n_actions) / behaviour
+    X = log.transitions(case.features, case.gamma).store
+    taken, case.known = log.actions.astype(np.int64), False
+    behaviour = fitted_probabilities(X[: len(log)], taken, int(taken.max()) + 1)
+    case.notes.append(
+        "Warning: the log has no probabilities of its actions. They were estimated by softmax regression on "
+        "the features; if that is wrong, so are all rows with ratios."
+    )
+    ratios: FloatArray = of_logged_actions(target, log, target.n_actions(log)) / behaviour
     return ratios
 
 
@@ -434,13 +481,7 @@ def _add_action_values(case: Case, target: Target) -> None:
     """The row of action values, with bounds where the log is silent."""
     case.report("action values", 0.1)
     began = perf_counter()
-    if case.continuous:
-        features = features_for(case.question, case.log, joint=True)
-        fit = fit_pairs(case.log, features, case.gamma, target)
-    else:
-        distinct = target.table is None
-        rows = case.encoded(distinct=distinct)
-        fit = case.keep(fit_actions(case.log, case.features, case.gamma, target, rows), distinct=distinct)
+    fit = case.fits.pairs(case, target) if case.continuous else case.fits.actions(case, target)
     case.actions = fit
     case.notes.append(f"LSTDQ: {fit.selection.note}")
     case.report("action values: interval", 0.3)
@@ -471,7 +512,10 @@ def _silence(case: Case, fit: Fit, limits: Limits, row: Row, parts: list[LeastSq
     if case.sets[0].rows is not None:
         rows = steps.row_of[case.sets[0].rows]
         visits += np.bincount(rows, minlength=visits.size) / rows.size
-    missing = () if gaps is None else largest(gaps, visits, steps.states, steps)
+    if gaps is None:  # continuous actions
+        rows = np.flatnonzero(fit.beyond)
+        gaps = Gaps(rows, np.full(rows.size, DRAWN), fit.beyond[rows])
+    missing = largest(gaps, visits, steps.states, steps)
     mass = (high - low) / whole if whole > 0.0 else float(visits @ fit.beyond)
     interval: Any = row.interval
     return Silence(limits, max(0.0, mass), interval, missing, fit.is_table)

@@ -114,8 +114,7 @@ def least_squares(
         Cost: two passes over the steps for each dimension of the adjoint's Krylov space.
     """
     steps = system.steps
-    of_step = np.searchsorted(folds[:-1], steps.fold)
-    sides = [_side(system, query, own, folds, of_step, side) for side, own in enumerate(weights)]
+    sides = [_side(system, query, own, folds, side) for side, own in enumerate(weights)]
     system.shift = RIDGE * system.square * (1.0 - system.constant)
     try:
         adjoint = Arnoldi(
@@ -153,11 +152,11 @@ class _Side(NamedTuple):
     unit: float
 
 
-def _side(system: System, query: Query, weights: FloatArray, folds: IntArray, of_step: IntArray, side: int) -> _Side:
-    steps = system.steps
-    errors = system.rewards[side][:, None] - system.errors(weights)
-    whole = errors[:, -1].copy()
-    own = errors[np.arange(len(steps)), of_step] if folds.size > 2 else whole
+def _side(system: System, query: Query, weights: FloatArray, folds: IntArray, side: int) -> _Side:
+    steps, rewards = system.steps, system.rewards[side]
+    now, after, now_all, after_all = system.by_others(weights, folds).T
+    own = rewards - now + steps.discounts * after
+    whole = rewards - now_all + steps.discounts * after_all
     values = query.on(weights) + query.offsets[side][:, None]
     plain = float(query.weights @ values[:, -1])
     _, n = units(steps)
@@ -165,9 +164,7 @@ def _side(system: System, query: Query, weights: FloatArray, folds: IntArray, of
     spread: FloatArray = np.zeros(n)
     unit = safe_unit(own, values[:, -1])
     if query.unit is not None:
-        column = (
-            np.searchsorted(folds[:-1], query.fold) if folds.size > 2 else np.zeros(query.fold.size, dtype=np.int64)
-        )
+        column = np.searchsorted(folds[:-1], query.fold) if folds.size > 2 else np.full(query.fold.size, -1)
         mine = values[np.arange(values.shape[0]), column]
         centred = mine - query.weights @ mine / query.weights.sum()
         starts = np.bincount(query.unit, query.weights * centred, n).astype(np.float64)

@@ -214,7 +214,7 @@ class Report:
         return (ends[0] if len(ends) == 1 else between(*ends)).at(level)
 
     def influence(self, states: ArrayLike | None = None) -> EpisodeValue:
-        """The value, with what each episode (or block of a long one) has moved it by; of given states by least squares."""
+        """The value, with what each episode (or block) has moved it by; of given states by least squares."""
         if states is None:
             middle = self.rows[0].middle
             if middle is None:

@@ -1,20 +1,21 @@
 """λ and the dimension of the Krylov space, chosen by held-out episodes; and the weights that come with them.
 
 One Krylov path per fold and λ, all in lock-step, gives the held-out error of every dimension on the way. The weights of
-a fold are those of the path without it, at the λ and the dimension that predict best in the *other* folds. So nothing
-that is later said about an episode has been chosen by what happened in it.
+a fold are those of the path without it, at the λ and the dimension that predict best in the *other* folds. So an
+episode's own errors have no part in the choice of the weights that predict it. (Models whose errors do have a part in
+it have learned from the episode.)
 
 - Values of states: squared error of held-out returns. Where returns are not seen to their end, or are those of another
   policy, a fixed reference of the same fold completes them.
-- Action values: ‖b_k - A_k w‖ of held-out folds k, in the norm of the inverse feature covariance: the projected Bellman
-  error there. Logged returns are not the target policy's, and λ is 0.
+- Action values: ‖b_k - A_k w‖ of held-out folds k, in the norm of the inverse feature covariance. That is the projected
+  Bellman error there. Logged returns are not the target policy's, and λ is 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 import scipy.linalg
@@ -25,7 +26,7 @@ from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.units import safe_unit
 from tlstd.data.scores import least, within_one_standard_error
 from tlstd.evaluation.steps import HIDDEN, BoolArray, Rows, Steps
-from tlstd.evaluation.systems import WHOLE, StateSystem, System
+from tlstd.evaluation.systems import WHOLE, ActionSystem, PairSystem, StateSystem, System
 from tlstd.krylov.arnoldi import Arnoldi, KrylovPath
 from tlstd.krylov.search import MAX_DIMENSION, fixed_dimension, patience
 
@@ -150,6 +151,9 @@ class Targets(NamedTuple):
     """Why nothing can be chosen by them; empty if it can."""
 
 
+SystemT = TypeVar("SystemT", bound=System)
+
+
 def choose(system: StateSystem) -> Selection:
     """λ and dimension by returns of held-out episodes."""
     lambdas: tuple[float, ...] = LAMBDAS if system.rhos is None else WITH_RATIOS
@@ -161,8 +165,9 @@ def choose(system: StateSystem) -> Selection:
         return found
     best = found.whole.lambda_
     chosen = {setting.lambda_ for setting in found.of_fold.values()}
-    again = _by_returns(thinned(system, MOST), (best, *sorted(chosen - {best})), only=best)
-    return again if again.decided else found
+    some = thinned(system, MOST)
+    again = _by_returns(some, (best, *sorted(chosen - {best})), only=best)
+    return again if again.decided and some is system else replace(again if again.decided else found, paths={})
 
 
 def _by_returns(system: StateSystem, lambdas: Sequence[float], only: float | None = None) -> Selection:
@@ -290,7 +295,7 @@ def _groups(steps: Steps) -> str:
     return f"{' and '.join(parts)} in {folds} folds"
 
 
-def thinned(system: StateSystem, n: int) -> StateSystem:
+def thinned(system: SystemT, n: int) -> SystemT:
     """The system of evenly spaced groups with about n steps; itself, if it has no more."""
     steps = system.steps
     every = -(-len(steps) // max(1, n))
@@ -303,8 +308,20 @@ def thinned(system: StateSystem, n: int) -> StateSystem:
     kept = np.flatnonzero((rank % every == 0)[steps.group])
     used, places = np.unique(np.concatenate([steps.here[kept], steps.after[kept]]), return_inverse=True)
     some = part(steps, kept, places, steps.states[used])
-    rows = Rows([system.rows.take(used)], system.rows.ids, system.rows.n_features)
-    return StateSystem(some, rows, None if system.rhos is None else system.rhos[kept])
+    made: System
+    if isinstance(system, PairSystem):
+        pairs = Rows([system.rows.take(kept)], system.ids, system.rows.n_features)
+        behind = Rows([system.behind.take(used)], system.ids, system.rows.n_features)
+        made = PairSystem(some, pairs, behind, system.beyond[used])
+    else:
+        assert isinstance(system, (StateSystem, ActionSystem))
+        rows = Rows([system.rows.take(used)], system.ids, system.rows.n_features)
+        if isinstance(system, ActionSystem):
+            made = ActionSystem(some, rows, system.actions[kept], system.chances[used])
+        else:
+            made = StateSystem(some, rows, None if system.rhos is None else system.rhos[kept])
+    made.rewards = [own[kept] for own in system.rewards]
+    return cast(SystemT, made)
 
 
 def part(steps: Steps, kept: IntArray, places: IntArray, states: FloatArray) -> Steps:
@@ -327,6 +344,7 @@ def choose_for_actions(system: System) -> Selection:
     The largest one within one standard error (over folds, of the difference) of the least: too small a dimension
     leaves out what is far from any reward, an error in one direction, where too large a one adds noise.
     """
+    whole, system = system, thinned(system, MOST)
     steps, folds = system.steps, system.steps.folds.tolist()
     fixed = Setting(0.0, fixed_dimension(len(steps)))
     if len(folds) < 2 or steps.n_groups < FEWEST_GROUPS:
@@ -352,7 +370,7 @@ def choose_for_actions(system: System) -> Selection:
     chosen = {fold: _largest(table[:, [j for j, f in enumerate(folds) if f != fold]]) for fold in folds}
     note = f"Held-out residuals of {len(steps):,} steps, {_groups(steps)}."
     compared = {Setting(0.0, m): float(s) * unit**2 for m, s in zip(DIMENSIONS, table.mean(axis=1), strict=False)}
-    kept = {(0.0, f): path for f, path in zip(folds, paths.paths, strict=True)}
+    kept = {(0.0, f): path for f, path in zip(folds, paths.paths, strict=True)} if system is whole else {}
     of_fold = {fold: Setting(0.0, DIMENSIONS[at]) for fold, at in chosen.items()}
     return Selection(Setting(0.0, DIMENSIONS[_largest(table)]), of_fold, True, note, compared, kept)
 
@@ -394,20 +412,19 @@ class _Covariance:
 def covariance(system: System) -> FloatArray:
     """XᵀX/N, (n, n)."""
     C = np.zeros((system.n, system.n))
-    n, d, steps = len(system.steps), system.rows.ids.size, system.steps
-    taken = getattr(system, "taken", None)
-    here = (
-        np.arange(n) if system.rows.size == n and taken is None and not isinstance(system, StateSystem) else steps.here
-    )
-    for a, own in enumerate([np.arange(n)] if taken is None else taken):
-        if own.size:
-            counts = np.bincount(here[own], minlength=system.rows.size).astype(np.float64)
-            block, start = C[a * d : (a + 1) * d, a * d : (a + 1) * d], 0
-            for rows in system.rows.blocks:
-                weight = counts[start : start + rows.shape[0]]
-                some, start = np.flatnonzero(weight), start + rows.shape[0]
-                X = rows[some]
-                product = X.T @ (sp.diags_array(weight[some]) @ X) if sp.issparse(X) else X.T @ (weight[some, None] * X)
-                block += product.toarray() if sp.issparse(product) else product
+    n, d, steps = len(system.steps), system.ids.size, system.steps
+    assert isinstance(system, (StateSystem, ActionSystem, PairSystem))
+    here = np.arange(n) if isinstance(system, PairSystem) else steps.here
+    for a, own in enumerate(system.taken if isinstance(system, ActionSystem) else [np.arange(n)]):
+        if not own.size:
+            continue
+        counts = np.bincount(here[own], minlength=system.rows.size).astype(np.float64)
+        block, start = C[a * d : (a + 1) * d, a * d : (a + 1) * d], 0
+        for rows in system.rows.blocks:
+            weight = counts[start : start + rows.shape[0]]
+            some, start = np.flatnonzero(weight), start + rows.shape[0]
+            X = rows[some]
+            product = X.T @ (sp.diags_array(weight[some]) @ X) if sp.issparse(X) else X.T @ (weight[some, None] * X)
+            block += product.toarray() if sp.issparse(product) else product
     C /= n
     return C

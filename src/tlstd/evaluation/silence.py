@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,10 @@ OUTSIDE = 0.5
 MOST_FOR_LEVERAGE, MOST_WORK = 1_000, 4e9
 """Features of an action, and products in all, up to which leverage is computed. Beyond, only the share of ‖φ‖² on
 features that the action never had is: at most ``OUTSIDE``."""
+
+
+DRAWN = -1
+"""In place of the number of an action, where actions are continuous and drawn by the policy."""
 
 
 class Limits(NamedTuple):
@@ -219,59 +224,75 @@ def seen_limits(steps: Steps, returns: FloatArray) -> Limits:
 # --- support --------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
 class Support:
-    """Which rows of features are like those that were logged, of one action or of all.
-
-    Parameters
-    ----------
-    rows : Rows
-    logged : (M,)
-        How often each of the rows was logged.
-    is_table : bool
-        Whether each row has one feature.
+    """Which rows of features are like those that were logged with an action.
 
     Example
     -------
     >>> rows = Rows([sp.csr_array(np.eye(2))], np.arange(2), 2)
-    >>> Support(rows, np.array([3.0, 0.0]), True).has(rows, np.array([0, 1]))
+    >>> Support.of(rows, np.array([3.0, 0.0]), True).has(rows, np.array([0, 1]))
     array([ True, False])
     """
 
-    def __init__(self, rows: Rows, logged: FloatArray, is_table: bool) -> None:
-        self.is_table, d, start = is_table, rows.ids.size, 0
-        self.squares, gram = np.zeros(d), None
-        used = np.flatnonzero(logged)
-        if used.size and not is_table and d <= MOST_FOR_LEVERAGE:
-            gram = np.zeros((d, d))
+    is_table: bool
+    """Whether each row has one feature."""
+    squares: FloatArray
+    """(d,): Σ x_i² over the logged steps."""
+    gram: FloatArray | None
+    """(d, d): Σ x xᵀ over them; None in tables, and where features are too many."""
+    square: float
+    """Σ ‖x‖² over all rows."""
+    n_rows: int
+
+    @classmethod
+    def of(cls, rows: Rows, logged: FloatArray, is_table: bool) -> Support:
+        """What was logged: how often each of the rows (M,)."""
+        d, start = rows.ids.size, 0
+        squares, gram = np.zeros(d), None if is_table or d > MOST_FOR_LEVERAGE else np.zeros((d, d))
         for block in rows.blocks:
             weight = logged[start : start + block.shape[0]]
             some, start = np.flatnonzero(weight), start + block.shape[0]
             X = sp.csr_array(block[some])
-            self.squares += np.asarray(X.power(2).T @ weight[some]).ravel()
+            squares += np.asarray(X.power(2).T @ weight[some]).ravel()
             if gram is not None:
                 gram += (X.T @ (sp.diags_array(weight[some]) @ X)).toarray()
-        self.ridge, self.inverse = OUTSIDE * rows.square, None
-        if gram is not None:
-            gram[np.diag_indices(d)] += self.ridge
-            root = scipy.linalg.cholesky(gram, lower=True, overwrite_a=True)
-            self.inverse = scipy.linalg.solve_triangular(root, np.eye(d), lower=True).T
+        return cls(is_table, squares, gram, rows.square * rows.size, rows.size)
+
+    @cached_property
+    def root(self) -> FloatArray | None:
+        """R with RᵀR the inverse of the ridged Gram matrix."""
+        if self.gram is None or not self.squares.any():
+            return None
+        ridged = self.gram + OUTSIDE * self.square / max(1, self.n_rows) * np.eye(self.squares.size)
+        factor = scipy.linalg.cholesky(ridged, lower=True, overwrite_a=True)
+        found: FloatArray = scipy.linalg.solve_triangular(factor, np.eye(self.squares.size), lower=True)
+        return found
 
     def has(self, rows: Rows, asked: IntArray) -> BoolArray:
         """Whether each of some rows is like what was logged."""
         out = np.zeros(asked.size, dtype=np.bool_)
-        density = self.inverse is not None and asked.size * self.squares.size * 32.0 <= MOST_WORK
+        by_leverage = self.root is not None and asked.size * self.squares.size * 32.0 <= MOST_WORK
         for a in range(0, asked.size, 5_000):
             X = sp.csr_array(rows.take(asked[a : a + 5_000]))
-            squares = X.power(2)
-            if density:
-                assert self.inverse is not None
-                Z = np.asarray(X @ self.inverse)
+            if by_leverage and self.root is not None:
+                Z = np.asarray(X @ self.root.T)
                 out[a : a + 5_000] = np.einsum("ij,ij->i", Z, Z) <= 1.0
             else:
+                squares = X.power(2)
                 outside = squares @ (self.squares == 0.0).astype(np.float64)
                 whole = np.asarray(squares.sum(axis=1)).ravel()
                 out[a : a + 5_000] = (outside <= OUTSIDE * whole) & (whole > 0.0)
         return out
+
+
+def merged(supports: Sequence[Support], is_table: bool) -> Support:
+    """What several parts of a log have of one action."""
+    grams = [each.gram for each in supports]
+    whole = None if is_table or any(gram is None for gram in grams) else sum(gram for gram in grams if gram is not None)
+    squares = np.sum([each.squares for each in supports], axis=0)
+    gram = whole if isinstance(whole, np.ndarray) else None
+    return Support(is_table, squares, gram, sum(s.square for s in supports), sum(s.n_rows for s in supports))
 
 
 def is_table(rows: Rows) -> bool:
@@ -288,11 +309,21 @@ class Gaps(NamedTuple):
     """Probabilities."""
 
 
-def supported(rows: Rows, steps: Steps, actions: IntArray, chances: FloatArray) -> tuple[FloatArray, Gaps]:
-    """Probabilities (M, n_actions) with 0 for actions that the log does not have in that state, and what that is."""
-    kept, table = chances.copy(), is_table(rows)
+def supports_of(rows: Rows, steps: Steps, actions: IntArray, n_actions: int) -> list[Support]:
+    """What the log has of each action."""
+    table = is_table(rows)
+    visits = [np.bincount(steps.here[actions == a], minlength=rows.size).astype(np.float64) for a in range(n_actions)]
+    return [Support.of(rows, own, table) for own in visits]
+
+
+def supported(supports: Sequence[Support], rows: Rows, steps: Steps, chances: FloatArray) -> tuple[FloatArray, Gaps]:
+    """Probabilities (M, n_actions) with 0 for actions that the log does not have in that state, and what that is.
+
+    Rows in which the policy is not asked for an action, such as those after a termination, keep theirs.
+    """
+    kept = chances.copy()
     gaps: list[tuple[IntArray, IntArray, FloatArray]] = []
-    asked_of = np.zeros(rows.size, dtype=np.bool_)  # rows in which the policy is asked for an action
+    asked_of = np.zeros(rows.size, dtype=np.bool_)
     asked_of[steps.after[steps.discounts > 0.0]] = True
     asked_of[steps.row_of[steps.log.start_rows]] = True
     if not steps.log.has_ends:
@@ -301,8 +332,7 @@ def supported(rows: Rows, steps: Steps, actions: IntArray, chances: FloatArray) 
         asked = np.flatnonzero((chances[:, a] > 0.0) & asked_of)
         if not asked.size:
             continue
-        own = Support(rows, np.bincount(steps.here[actions == a], minlength=rows.size).astype(np.float64), table)
-        missing = asked[~own.has(rows, asked)]
+        missing = asked[~supports[a].has(rows, asked)]
         if missing.size:
             gaps.append((missing, np.full(missing.size, a), chances[missing, a]))
             kept[missing, a] = 0.0
@@ -317,7 +347,7 @@ def largest(gaps: Gaps, visits: FloatArray, states: NDArray[Any], steps: Steps) 
     States are told apart by their number; where they are vectors, one of them stands for all with the same action.
     """
     mass, log = gaps.weights * visits[gaps.rows], steps.log
-    names, n_actions = log.action_names, int(gaps.actions.max()) + 1
+    names, n_actions = log.action_names, int(gaps.actions.max()) + 2
     key = states[gaps.rows].astype(np.int64) if log.discrete else np.zeros_like(gaps.rows)
     _, group = np.unique(key * n_actions + gaps.actions, return_inverse=True)
     sums = np.bincount(group, mass)
@@ -327,6 +357,7 @@ def largest(gaps: Gaps, visits: FloatArray, states: NDArray[Any], steps: Steps) 
         chosen = inside[mass[inside].argmax()]
         action = int(gaps.actions[chosen])
         name = str(action) if names is None or action >= len(names) else repr(names[action])
+        name = "drawn by the policy" if action == DRAWN else name
         found.append(Missing(_state(states[gaps.rows[chosen]]), name, float(sums[one])))
     return tuple(found)
 

@@ -49,7 +49,7 @@ class Rows:
 
     def __init__(self, blocks: list[Any], ids: IntArray, n_features: int) -> None:
         self.blocks, self.ids, self.n_features = blocks, ids, n_features
-        self.size = sum(block.shape[0] for block in blocks)
+        self.size: int = sum(int(block.shape[0]) for block in blocks)
 
     @classmethod
     def of(cls, features: FeatureMap, states: FloatArray) -> Rows:
@@ -122,8 +122,19 @@ class Rows:
     @cached_property
     def square(self) -> float:
         """The mean ‖x‖²."""
-        squares = [np.square(block.data if sp.issparse(block) else block) for block in self.blocks]
-        return sum(float(each.sum()) for each in squares) / max(1, self.size)
+        total = 0.0
+        for block in self.blocks:
+            total += float(np.square(block.data if sp.issparse(block) else block).sum())
+        return total / max(1, self.size)
+
+    @cached_property
+    def off_one(self) -> FloatArray:
+        """(n,): Σ (1 - x)² of each feature over the rows."""
+        total = np.full(self.ids.size, float(self.size))
+        for block in self.blocks:
+            squares = block.power(2) if sp.issparse(block) else np.square(block)
+            total += np.asarray(squares.sum(axis=0) - 2.0 * block.sum(axis=0)).ravel()
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +276,7 @@ def steps_of(log: Log, gamma: float, *, distinct: bool = True, known: BoolArray 
         row_of, after = row[:n], row[after]
     discounts = np.where(log.terminated, 0.0, gamma)[kept]
     episode = np.repeat(np.arange(log.n_episodes), np.diff(log.episodes))[kept]
-    group, fold, n_blocks = _dealt(episode, discounts, log)
+    group, fold, n_blocks = dealt(episode, discounts, log)
     n_groups = int(group[-1]) + 1 if kept.size else 0
     return Steps(
         log,
@@ -285,7 +296,7 @@ def steps_of(log: Log, gamma: float, *, distinct: bool = True, known: BoolArray 
     )
 
 
-def _dealt(episode: IntArray, discounts: FloatArray, log: Log) -> tuple[IntArray, IntArray, int]:
+def dealt(episode: IntArray, discounts: FloatArray, log: Log) -> tuple[IntArray, IntArray, int]:
     """The group and the fold of each step, and how many groups are blocks.
 
     Episodes are groups, and follow the hash of their name into a fold. One that is longer than a fold is cut into

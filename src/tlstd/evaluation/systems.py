@@ -8,7 +8,8 @@ says how x_t and x'_t come from rows of features:
 - :class:`ActionSystem`: x_t = φ(s_t) in the block of a_t, x'_t = Σ_a π(a|s_{t+1}) φ(s_{t+1}) in the block of a.
 - :class:`PairSystem`: x_t and x'_t are given: continuous actions.
 
-Traces start anew where a group begins. Columns of V and H may each have a fold of their own, ``WHOLE`` for none.
+Traces start anew where a group begins. Columns of V and H may each have a fold of their own, ``WHOLE`` for none. A
+system may be a part of a larger one: :meth:`System.products` and its like are sums that parts add up.
 """
 
 from __future__ import annotations
@@ -31,20 +32,22 @@ class System:
     Parameters
     ----------
     steps : Steps
-    rows : Rows
-        Features of ``steps.states``.
+    ids : (d,) integers
+        The features that occur, in rising order.
     n : int
         Number of weights.
     rhos : (N,), optional
         Importance ratios.
     """
 
-    def __init__(self, steps: Steps, rows: Rows, n: int, rhos: FloatArray | None = None) -> None:
-        self.steps, self.rows, self.n, self.rhos = steps, rows, n, rhos
+    def __init__(self, steps: Steps, ids: IntArray, n: int, rhos: FloatArray | None = None) -> None:
+        self.steps, self.ids, self.n, self.rhos = steps, ids, n, rhos
         self.rewards: list[FloatArray] = [steps.rewards]
         """Right-hand sides: rewards (N,) of each."""
         self.shift: FloatArray | None = None
         """(n,): a diagonal that is added to A."""
+
+    # --- what a subclass says ---------------------------------------------------------------------------------------
 
     def on(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """x_tᵀV and x'_tᵀV, (N, k) each."""
@@ -54,15 +57,35 @@ class System:
         """Σ x_t now_t + Σ x'_t after_t, (n, k)."""
         raise NotImplementedError
 
+    def values(self, V: FloatArray, rows: IntArray) -> FloatArray:
+        """Values (len(rows), k) of rows of features under the policy, by weights (n, k)."""
+        raise NotImplementedError
+
+    def values_sum(self, weights: FloatArray) -> FloatArray:
+        """x (n,) with xᵀw = Σ weights_i · value of row i, for weights (n_rows,)."""
+        raise NotImplementedError
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of features of states."""
+        raise NotImplementedError
+
     @cached_property
-    def square(self) -> float:
-        """The mean ‖x‖²."""
-        return self.rows.square
+    def squares(self) -> float:
+        """Σ ‖x‖² over the rows of features, and how many there are."""
+        raise NotImplementedError
 
     @cached_property
     def constant(self) -> FloatArray:
-        """(n,): 1 for a feature that is the same, and not 0, in all steps, else 0; it is not regularised."""
+        """(n,): 1 for a feature that is 1 everywhere, else 0; it is not regularised."""
         return np.zeros(self.n)
+
+    # --- what follows -----------------------------------------------------------------------------------------------
+
+    @property
+    def square(self) -> float:
+        """The mean ‖x‖²."""
+        return self.squares / max(1, self.n_rows)
 
     @cached_property
     def counts(self) -> IntArray:
@@ -79,12 +102,6 @@ class System:
         for column, fold in enumerate(folds):
             if fold != WHOLE:
                 values[self.steps.fold == fold, column] = 0.0
-
-    def errors(self, V: FloatArray) -> FloatArray:
-        """d_tᵀV = x_tᵀV - γ_{t+1} x'_tᵀV."""
-        now, after = self.on(V)
-        now -= self.steps.discounts[:, None] * after
-        return now
 
     def _weighed(self, values: FloatArray, lambdas: Sequence[float]) -> FloatArray:
         """s_t = ρ_t (values_t + γ_{t+1} λ s_{t+1})."""
@@ -106,24 +123,44 @@ class System:
             values[:, columns] = found
         return values
 
-    def matvec(
+    def products(
         self, V: FloatArray, folds: Sequence[int], lambdas: Sequence[float], seen: list[FloatArray] | None = None
     ) -> FloatArray:
-        """A V, each column in its own system. ``seen`` gets x_tᵀV and d_tᵀV, (N, k) each."""
+        """T A V, each column in its own system. ``seen`` gets x_tᵀV and d_tᵀV, (N, k) each."""
         now, after = self.on(V)
         values = now - self.steps.discounts[:, None] * after
         if seen is not None:
             seen[:] = [now, values.copy()]
         self.hide(values, folds)
-        made = self.back(self._weighed(values, lambdas), None) / self.sizes(folds)
+        return self.back(self._weighed(values, lambdas), None)
+
+    def transposed(self, H: FloatArray, folds: Sequence[int], lambdas: Sequence[float]) -> FloatArray:
+        """T AᵀH, each column in its own system."""
+        traces = self.traces(H, lambdas)
+        self.hide(traces, folds)
+        return self.back(traces, -self.steps.discounts[:, None] * traces)
+
+    def sides(self, folds: Sequence[int], lambdas: Sequence[float], sides: Sequence[int]) -> FloatArray:
+        """T b of each column's system and right-hand side, (n, k)."""
+        values = np.column_stack([self.rewards[side] for side in sides])
+        self.hide(values, folds)
+        return self.back(self._weighed(values, lambdas), None)
+
+    def matvec(
+        self, V: FloatArray, folds: Sequence[int], lambdas: Sequence[float], seen: list[FloatArray] | None = None
+    ) -> FloatArray:
+        """A V."""
+        made = self.products(V, folds, lambdas, seen) / self.sizes(folds)
         return made if self.shift is None else made + self.shift[:, None] * V
 
     def rmatvec(self, H: FloatArray, folds: Sequence[int], lambdas: Sequence[float]) -> FloatArray:
-        """AᵀH, each column in its own system."""
-        traces = self.traces(H, lambdas)
-        self.hide(traces, folds)
-        made = self.back(traces, -self.steps.discounts[:, None] * traces) / self.sizes(folds)
+        """AᵀH."""
+        made = self.transposed(H, folds, lambdas) / self.sizes(folds)
         return made if self.shift is None else made + self.shift[:, None] * H
+
+    def b(self, folds: Sequence[int], lambdas: Sequence[float], sides: Sequence[int]) -> FloatArray:
+        """b of each column's system and right-hand side, (n, k)."""
+        return self.sides(folds, lambdas, sides) / self.sizes(folds)
 
     def traces(self, H: FloatArray, lambdas: Sequence[float]) -> FloatArray:
         """z_tᵀH, (N, k)."""
@@ -132,18 +169,24 @@ class System:
             values = values * self.rhos[:, None]
         return self._along(values, lambdas, backwards=False)
 
-    def b(self, folds: Sequence[int], lambdas: Sequence[float], sides: Sequence[int]) -> FloatArray:
-        """b of each column's system and right-hand side, (n, k)."""
-        values = np.column_stack([self.rewards[side] for side in sides])
-        self.hide(values, folds)
-        return self.back(self._weighed(values, lambdas), None) / self.sizes(folds)
+    def by_others(self, W: FloatArray, folds: IntArray) -> FloatArray:
+        """(N, 4): x_tᵀw and x'_tᵀw by the weights that have not seen the step's fold, and by those of all episodes.
+
+        Columns of W (n, F + 1) have not seen one of the folds (F + 1,) each, ``WHOLE`` last.
+        """
+        now, after = self.on(W)
+        if folds.size < 3:
+            return np.column_stack([now[:, -1], after[:, -1], now[:, -1], after[:, -1]])
+        every, own = np.arange(len(self.steps)), np.searchsorted(folds[:-1], self.steps.fold)
+        return np.column_stack([now[every, own], after[every, own], now[:, -1], after[:, -1]])
 
 
 class StateSystem(System):
     """Values of states."""
 
     def __init__(self, steps: Steps, rows: Rows, rhos: FloatArray | None = None) -> None:
-        super().__init__(steps, rows, rows.ids.size, rhos)
+        super().__init__(steps, rows.ids, rows.ids.size, rhos)
+        self.rows = rows
 
     def on(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """x_tᵀV and x'_tᵀV."""
@@ -157,11 +200,34 @@ class StateSystem(System):
             sums += gathered(after, self.steps.after, self.rows.size)
         return self.rows.back(sums)
 
+    def values(self, V: FloatArray, rows: IntArray) -> FloatArray:
+        """Values of rows of features."""
+        found: FloatArray = self.rows.times(V)[rows]
+        return found
+
+    def values_sum(self, weights: FloatArray) -> FloatArray:
+        """Their weighted sum, as features."""
+        return self.rows.back(weights[:, None])[:, 0]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of features."""
+        return self.rows.size
+
+    @cached_property
+    def squares(self) -> float:
+        """Σ ‖x‖²."""
+        return self.rows.square * self.rows.size
+
+    @cached_property
+    def sums(self) -> FloatArray:
+        """(n,): Σ (1 - x)² over the rows."""
+        return self.rows.off_one
+
     @cached_property
     def constant(self) -> FloatArray:
         """Features that are 1 in all rows."""
-        sums = self.rows.back(np.ones((self.rows.size, 1)))[:, 0]
-        return (np.abs(sums - self.rows.size) < 0.5).astype(np.float64) if self.rows.size > 1 else np.zeros(self.n)
+        return constant(self.sums, self.rows.size)
 
 
 class ActionSystem(System):
@@ -177,8 +243,8 @@ class ActionSystem(System):
 
     def __init__(self, steps: Steps, rows: Rows, actions: IntArray, chances: FloatArray) -> None:
         self.n_actions, self.d = chances.shape[1], rows.ids.size
-        super().__init__(steps, rows, self.n_actions * self.d)
-        self.actions, self.chances = actions, chances
+        super().__init__(steps, rows.ids, self.n_actions * self.d)
+        self.rows, self.actions, self.chances = rows, actions, chances
         self.taken = [np.flatnonzero(actions == a) for a in range(self.n_actions)]
         self.some = [np.flatnonzero(chances[:, a]) for a in range(self.n_actions)]
 
@@ -211,23 +277,31 @@ class ActionSystem(System):
             self.block(out, a)[:] = self.rows.back(sums)
         return out
 
-    def mean_of(self, rows: IntArray, V: FloatArray) -> FloatArray:
-        """Σ_a π(a|s) q(s, a) of rows of features, (len(rows), k), without offsets."""
+    def values(self, V: FloatArray, rows: IntArray) -> FloatArray:
+        """Σ_a π(a|s) q(s, a) of rows of features, without constants of the actions."""
         mean = np.zeros((self.rows.size, V.shape[1]))
         for a in range(self.n_actions):
-            if self.some[a].size:
-                mean[self.some[a]] += (
-                    self.chances[self.some[a], a][:, None] * self.rows.times(self.block(V, a))[self.some[a]]
-                )
-        found: FloatArray = mean[rows]
-        return found
+            some = self.some[a]
+            if some.size:
+                mean[some] += self.chances[some, a][:, None] * self.rows.times(self.block(V, a))[some]
+        return mean[rows]
 
-    def mean_features(self, weights: FloatArray) -> FloatArray:
-        """Σ_i weights_i Σ_a π(a|s_i) φ(s_i, a) over the rows of features, for weights (M, k): (n, k)."""
-        out = np.zeros((self.n, weights.shape[1]))
+    def values_sum(self, weights: FloatArray) -> FloatArray:
+        """Their weighted sum, as features: Σ_i weights_i Σ_a π(a|s_i) φ(s_i, a)."""
+        out = np.zeros((self.n, 1))
         for a in range(self.n_actions):
-            self.block(out, a)[:] = self.rows.back(self.chances[:, [a]] * weights)
-        return out
+            self.block(out, a)[:] = self.rows.back(self.chances[:, [a]] * weights[:, None])
+        return out[:, 0]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of features."""
+        return self.rows.size
+
+    @cached_property
+    def squares(self) -> float:
+        """Σ ‖x‖²."""
+        return self.rows.square * self.rows.size
 
 
 class PairSystem(System):
@@ -240,11 +314,13 @@ class PairSystem(System):
         φ(s_t, a_t) of every step, in order.
     behind : Rows
         Mean features under the policy of the rows of ``steps.states``, over the same features.
+    beyond : (M,)
+        The policy's probability of actions that the log does not have there, which are not in the mean.
     """
 
-    def __init__(self, steps: Steps, rows: Rows, behind: Rows) -> None:
-        super().__init__(steps, rows, rows.ids.size)
-        self.behind = behind
+    def __init__(self, steps: Steps, rows: Rows, behind: Rows, beyond: FloatArray) -> None:
+        super().__init__(steps, rows.ids, rows.ids.size)
+        self.rows, self.behind, self.beyond = rows, behind, beyond
 
     def on(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """x_tᵀV and x'_tᵀV."""
@@ -257,12 +333,40 @@ class PairSystem(System):
             out += self.behind.back(gathered(after, self.steps.after, self.behind.size))
         return out
 
+    def values(self, V: FloatArray, rows: IntArray) -> FloatArray:
+        """Values of rows of states under the policy."""
+        found: FloatArray = self.behind.times(V)[rows]
+        return found
+
+    def values_sum(self, weights: FloatArray) -> FloatArray:
+        """Their weighted sum, as features."""
+        return self.behind.back(weights[:, None])[:, 0]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of features of states."""
+        return self.behind.size
+
+    @cached_property
+    def squares(self) -> float:
+        """Σ ‖x‖² over the rows of features of states."""
+        return self.behind.square * self.behind.size
+
+    @cached_property
+    def sums(self) -> FloatArray:
+        """(n,): Σ (1 - x)² over the steps."""
+        return self.rows.off_one
+
     @cached_property
     def constant(self) -> FloatArray:
         """Features that are 1 in all rows."""
-        sums = self.rows.back(np.ones((self.rows.size, 1)))[:, 0]
-        same: FloatArray = (np.abs(sums - self.rows.size) < 0.5).astype(np.float64)
-        return same
+        return constant(self.sums, self.rows.size)
+
+
+def constant(sums: FloatArray, n: int) -> FloatArray:
+    """(d,): 1 for features that are 1 in all of n rows, by their Σ (1 - x)² over these; 0 for the others."""
+    same: FloatArray = (sums <= 1e-9 * n).astype(np.float64)
+    return same if n > 1 else np.zeros(sums.size)
 
 
 def gathered(values: FloatArray, rows: IntArray, size: int) -> FloatArray:

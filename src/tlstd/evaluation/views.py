@@ -12,6 +12,7 @@ from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.units import power_of_two
 from tlstd.evaluation.fits import Starts
 from tlstd.evaluation.ladder import Case
+from tlstd.logs.log import Log
 
 MOST_ROWS = 20_000
 """Logged states whose values are averaged in the cells of maps: of more, evenly spaced ones."""
@@ -103,7 +104,7 @@ def views(case: Case) -> Views:
 
     Cost: the values of at most ``MOST_ROWS`` states of the log.
     """
-    log = case.log
+    log = _seen(case)
     rows = _spaced(np.arange(len(log)), MOST_ROWS)
     values = _values(case, rows)
     along = tuple(_along(case, e) for e in _chosen(np.diff(log.episodes)))
@@ -114,8 +115,15 @@ def views(case: Case) -> Views:
 
 def _values(case: Case, rows: IntArray) -> FloatArray:
     """Values of logged states."""
-    fit, table = case.model, None if case.target is None else case.target.table
-    return fit.regularised(Starts("", case.log.observations[rows], rows, None if table is None else table[rows]))
+    log, table = _seen(case), None if case.target is None else case.target.table
+    if table is not None and log is not case.log:
+        table = log.policy
+    return case.model.regularised(Starts("", log.observations[rows], None, None if table is None else table[rows]))
+
+
+def _seen(case: Case) -> Log:
+    """The log, or the part of it that is here."""
+    return case.log if case.sample is None else case.sample
 
 
 def _spaced(rows: IntArray, most: int) -> IntArray:
@@ -130,7 +138,7 @@ def _chosen(lengths: IntArray) -> list[int]:
 
 
 def _along(case: Case, episode: int) -> EpisodeTrace:
-    log, gamma = case.log, case.gamma
+    log, gamma = _seen(case), case.gamma
     a, b = int(log.episodes[episode]), int(log.episodes[episode + 1])
     rows = _spaced(np.arange(a, b), MOST_STEPS)
     returns = None
@@ -152,7 +160,7 @@ def _by_state(states: IntArray, values: FloatArray) -> tuple[tuple[int, int, flo
 
 
 def _maps(case: Case, rows: IntArray, values: FloatArray) -> tuple[Map, ...]:
-    log = case.log
+    log = _seen(case)
     observed = log.observations[rows].astype(np.float64)
     names = log.columns if len(log.columns) == observed.shape[1] else ()
     cells = {}

@@ -179,7 +179,7 @@ class Evidence:
     @cached_property
     def sample(self) -> Log:
         """About ``MOST_STEPS`` steps of the log in evenly spaced episodes; the first steps, where episodes are long."""
-        log = self.log
+        log = self.log if self.case.sample is None else self.case.sample
         if len(log) <= MOST_STEPS:
             return log
         wanted = max(1, int(log.n_episodes * MOST_STEPS / len(log)))

@@ -6,18 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from tlstd.core.arrays import FloatArray
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.units import deviation, power_of_two
 from tlstd.evaluation.episode_values import EpisodeValue
 from tlstd.evaluation.least_squares import LeastSquares, units
 from tlstd.evaluation.selection import FEWEST_GROUPS
+from tlstd.evaluation.steps import BLOCK
 from tlstd.evaluation.trust.evidence import MEDIUM, PRACTICAL, SMALL, Evidence, thinned
 from tlstd.evaluation.trust.verdict import CERTAIN, LIKELY, Check, chance, graded, not_applicable, percent, short
 
 PARTS = 10
 """Of the predictions, in the picture of calibration."""
 TOO_LITTLE = "There are too few episodes with returns to hold some of them out."
-WAVES = 150
+WAVES = 100
 """Random Fourier features of a step by which its residual is predicted."""
 MOST_ROWS = 20_000
 """Steps that this is learned from."""
@@ -187,7 +188,9 @@ def residuals(evidence: Evidence) -> Check:
     errors = model.errors / scale
     if rhos is not None:  # they are in the factors too
         errors, factors = rhos * errors, np.divide(factors, rhos, out=np.zeros(rhos.size), where=rhos > 0.0)
-    predicted = _predicted(evidence, errors)
+    of_returns = _errors_of_returns(evidence)
+    both = _predicted(evidence, np.column_stack([errors, *([] if of_returns is None else of_returns[:1])]))
+    predicted = both[:, 0]
     unit, n = units(steps)
     T = max(1, len(steps))
     moved = scale * np.bincount(unit, factors * predicted / T, n)
@@ -200,7 +203,7 @@ def residuals(evidence: Evidence) -> Check:
     share = 1.0 - left / size if size > 0.0 else 0.0
     gain = evidence.mean(errors**2 - (errors - predicted) ** 2, np.ones(len(steps), dtype=np.bool_))
     p = chance(gain.value, gain.standard_error, gain.degrees) if gain.value > 0.0 else 1.0
-    missed, q = _missed(evidence)
+    missed, q = (0.0, 1.0) if of_returns is None else _missed(evidence, *of_returns, both[:, 1])
     state = graded(
         (p < LIKELY and (effect > 0.5 or share > 0.2)) or (q < LIKELY and missed > 0.2),
         (p < CERTAIN and (effect > 1.0 or share > 0.5)) or (q < CERTAIN and missed > 0.5),
@@ -233,17 +236,21 @@ def residuals(evidence: Evidence) -> Check:
     )
 
 
-def _missed(evidence: Evidence) -> tuple[float, float]:
+def _errors_of_returns(evidence: Evidence) -> tuple[FloatArray, FloatArray] | None:
+    """Errors (N,) of held-out returns by the model, and by a constant; only of the logged policy, whose are known."""
+    if not evidence.on_policy or _few(evidence):
+        return None
+    scale = evidence.size or 1.0
+    return (evidence.returns - evidence.held_out[0]) / scale, (evidence.returns - _constant(evidence)) / scale
+
+
+def _missed(evidence: Evidence, errors: FloatArray, constant: FloatArray, predicted: FloatArray) -> tuple[float, float]:
     """Of what can be predicted of held-out returns, the share that the features miss, and its chance if it is none.
 
     Residuals of single steps are mostly noise, and with λ near 1 their errors cancel in the answer: what is missing
-    adds up along an episode. Only of the logged policy, whose returns are known.
+    adds up along an episode.
     """
-    if not evidence.on_policy or _few(evidence):
-        return 0.0, 1.0
-    scale = evidence.size or 1.0
-    errors, constant = ((evidence.returns - each) / scale for each in (evidence.held_out[0], _constant(evidence)))
-    left = errors - _predicted(evidence, errors)
+    left = errors - predicted
     gain, known = evidence.mean(errors**2 - left**2), evidence.mean(constant**2 - errors**2)
     if not gain.value > 0.0:
         return 0.0, 1.0
@@ -259,23 +266,33 @@ def _model(evidence: Evidence) -> LeastSquares | None:
 
 
 def _predicted(evidence: Evidence, errors: FloatArray) -> FloatArray:
-    """Residuals (N,) by ridge regression on random waves of state, action and past, by models of other folds."""
-    Z = _inputs(evidence)
-    rng = np.random.default_rng(0)
+    """Errors (N, k) by ridge regression on random waves of state, action and past, by models of other folds.
+
+    The sums of each fold are taken once; those without a fold are the differences.
+    """
+    Z, steps, rng = _inputs(evidence), evidence.steps, np.random.default_rng(0)
     W = rng.standard_normal((Z.shape[1], WAVES)) / np.sqrt(max(1.0, Z.shape[1] / 2.0))
     shift = rng.uniform(0.0, 2.0 * np.pi, WAVES)
-    out = np.zeros(len(errors))
-    steps = evidence.steps
-    for fold in steps.folds.tolist():
-        others = np.flatnonzero(steps.fold != fold)
-        others = others[thinned(others.size, MOST_ROWS)]
-        F = np.column_stack([np.ones(others.size), Z[others], np.cos(Z[others] @ W + shift)])
-        G = F.T @ F
-        G[np.diag_indices(G.shape[0])] += 1e-2 * others.size / np.sqrt(max(1, others.size)) + 1e-9 * np.trace(G)
-        beta = np.linalg.solve(G, F.T @ errors[others])
+
+    def waves(rows: IntArray) -> FloatArray:
+        return np.column_stack([np.ones(rows.size), Z[rows], np.cos(Z[rows] @ W + shift)])
+
+    every = thinned(len(errors), MOST_ROWS)
+    grams, sides, counts = [], [], []
+    for fold in steps.folds:
+        mine = every[steps.fold[every] == fold]
+        F = waves(mine)
+        grams.append(F.T @ F)
+        sides.append(F.T @ errors[mine])
+        counts.append(mine.size)
+    out = np.zeros(errors.shape)
+    for fold, gram, side, count in zip(steps.folds, grams, sides, counts, strict=True):
+        G = sum(grams, np.zeros(gram.shape)) - gram
+        G[np.diag_indices(G.shape[0])] += 1e-2 * np.sqrt(sum(counts) - count) + 1e-9 * np.trace(G)
+        beta = np.linalg.solve(G, sum(sides, np.zeros(side.shape)) - side)
         mine = np.flatnonzero(steps.fold == fold)
-        for part in np.array_split(mine, max(1, mine.size // 20_000)):
-            out[part] = np.column_stack([np.ones(part.size), Z[part], np.cos(Z[part] @ W + shift)]) @ beta
+        for some in np.array_split(mine, max(1, mine.size // BLOCK)):
+            out[some] = waves(some) @ beta
     return out
 
 

@@ -58,7 +58,7 @@ def _far_states(evidence: Evidence, asked: NDArray[Any]) -> NDArray[np.bool_]:
     far = near.far(rows)
     if sp.issparse(X) and evidence.fit.kind != "joint":
         seen = np.zeros(X.shape[1])
-        seen[evidence.fit.system.rows.ids] = 1.0
+        seen[evidence.fit.system.ids] = 1.0
         size = np.abs(sp.csr_array(X))
         far |= size @ (1.0 - seen) > 0.5 * np.asarray(size.sum(axis=1)).ravel()
     return far
