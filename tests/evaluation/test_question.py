@@ -75,7 +75,7 @@ def alike(one: Any, other: Any) -> None:
 
 @pytest.mark.parametrize("features", ["auto", Constant()])
 def test_many_parts_are_answered_as_one_by_one(features: Any) -> None:
-    log = logged()
+    log = logged(0, 500)
     rewards = np.random.default_rng(1).standard_normal(len(log))
     segment = np.arange(0, log.n_episodes, 2)
     question = Question(
@@ -279,6 +279,17 @@ def test_continuous_actions() -> None:
         evaluate(replace(log, probabilities=None), gamma=0.5, policy=density, probabilities="estimate")
 
 
+def test_continuous_actions_of_which_the_log_has_none() -> None:
+    """The same observation everywhere, and actions that are far from all logged ones: an answer, or a refusal."""
+    rng = np.random.default_rng(0)
+    log = Log.from_arrays(
+        np.full((20, 3), 2.5), np.ones(20), actions=rng.standard_normal((20, 2)), terminated=np.arange(20) % 2 == 1
+    )
+    found = evaluate(log, gamma=0.5, policy=lambda states: np.full((len(states), 2), 1e3))
+    assert found.light == "red"
+    assert np.isfinite(found.rows[0].value)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_logs_of_a_few_steps(n: int) -> None:
     """An answer without an interval, or with a wide one, and red; a number comes out in any case."""
@@ -307,7 +318,7 @@ def test_constant_rewards_have_no_noise() -> None:
 
 def test_what_is_not_a_number_is_refused() -> None:
     for rewards in ([np.nan, 1.0], [1.0, np.inf]):
-        with pytest.raises(InvalidInputError, match=r"reward is .* clean the log"):
+        with pytest.raises(InvalidInputError, match=r"reward is (missing|inf) in row .*on_nan='drop'"):
             evaluate({"obs": [0.0, 1.0, 2.0], "reward": [*rewards, 1.0], "terminated": [0, 1, 1]}, gamma=0.9)
     with pytest.raises(InvalidInputError, match="no steps"):
         evaluate(logged()[:0], gamma=0.9)
