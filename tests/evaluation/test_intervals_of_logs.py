@@ -209,7 +209,7 @@ def moving(seed: int, n: int = 3_000) -> Log:
 
 def test_streams_by_returns_to_go_in_blocks() -> None:
     """Coverage of 0, the mean of all states; blocks that depend on each other are joined."""
-    found = [evaluate(moving(seed, 1_500), gamma=0.8, estimators="mean of returns") for seed in range(60)]
+    found = [evaluate(moving(seed, 1_000), gamma=0.8, estimators="mean of returns") for seed in range(40)]
     assert {one.rung for one in found} == {"mean of returns"}
     assert {one.interval().kind for one in found} == {"blocks"}
     assert np.mean([0.0 in one.interval() for one in found]) >= 0.88
@@ -287,9 +287,10 @@ def test_clusters_cover() -> None:
     inside = np.zeros(2)
     for seed in range(200):
         arrays, users = shared(seed)
-        for i, more in enumerate(({}, {"clusters": users})):
-            inside[i] += (
-                0.0 in evaluate(Log.from_arrays(**arrays, **more), gamma=0.5, estimators="mean of returns").interval()
-            )
+        for i, clusters in enumerate((None, users)):
+            if clusters is None and seed % 4:
+                continue
+            log = Log.from_arrays(**arrays, clusters=clusters)
+            inside[i] += 0.0 in evaluate(log, gamma=0.5, estimators="mean of returns").interval()
     assert inside[1] >= 0.9 * 200
-    assert inside[0] <= 0.75 * 200
+    assert inside[0] <= 0.75 * 50

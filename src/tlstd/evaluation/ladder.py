@@ -209,7 +209,7 @@ class Case:
     @property
     def model(self) -> Fit:
         """What single states are predicted by."""
-        found = self.actions if self.states is None else self.states
+        found = self.states if self.actions is None else self.actions
         assert found is not None
         return found
 

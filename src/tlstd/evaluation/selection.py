@@ -386,10 +386,12 @@ class _Covariance:
 
     def __init__(self, system: System) -> None:
         self.system = system
-        self.ridge = COVARIANCE_RIDGE * system.square
+        self.ridge = COVARIANCE_RIDGE * (system.square or 1.0)
         self.factor = None
         if system.n <= DENSE:
             C = covariance(system)
+            if not system.square > 0.0:  # nothing that the policy does is in the log
+                self.ridge = COVARIANCE_RIDGE * (float(np.trace(C)) or 1.0)
             C[np.diag_indices(system.n)] += self.ridge
             self.factor = scipy.linalg.cho_factor(C, overwrite_a=True)
 
