@@ -126,7 +126,7 @@ class LocalFits:
 
     def __init__(self) -> None:
         self._maps: dict[bool, FeatureMap] = {}
-        self._rows: Rows | None = None
+        self._rows: dict[bool, Rows] = {}  # by whether discrete states that are the same share a row
 
     def features(self, case: Case, joint: bool) -> FeatureMap:
         """The map that the question asks for."""
@@ -144,21 +144,20 @@ class LocalFits:
 
     def states(self, case: Case, rhos: FloatArray | None) -> Fit:
         """Values of states."""
-        return self._kept(fit_states(case.log, case.features, case.gamma, rhos, self._rows))
+        return self._kept(fit_states(case.log, case.features, case.gamma, rhos, self._rows.get(True)), True)
 
     def actions(self, case: Case, target: Target) -> Fit:
         """Action values of discrete actions."""
-        if target.table is not None and case.log.discrete:  # rows of all steps, not of all states
-            return fit_actions(case.log, case.features, case.gamma, target)
-        return self._kept(fit_actions(case.log, case.features, case.gamma, target, self._rows))
+        distinct = target.table is None or not case.log.discrete
+        return self._kept(fit_actions(case.log, case.features, case.gamma, target, self._rows.get(distinct)), distinct)
 
     def pairs(self, case: Case, target: Target) -> Fit:
         """Action values of continuous actions."""
         return fit_pairs(case.log, self.features(case, True), case.gamma, target)
 
-    def _kept(self, fit: Fit) -> Fit:
-        if self._rows is None and isinstance(fit.system, (StateSystem, ActionSystem)):
-            self._rows = fit.system.rows
+    def _kept(self, fit: Fit, distinct: bool) -> Fit:
+        if isinstance(fit.system, (StateSystem, ActionSystem)):
+            self._rows.setdefault(distinct, fit.system.rows)
         return fit
 
 
@@ -201,6 +200,11 @@ class Case:
     def continuous(self) -> bool:
         """Whether actions are numbers."""
         return self.log.actions is not None and self.log.actions.ndim == 2
+
+    @property
+    def seen(self) -> Log:
+        """The log, or the part of it whose observations are here."""
+        return self.log if self.sample is None else self.sample
 
     @property
     def model(self) -> Fit:

@@ -242,7 +242,7 @@ class Report:
         return found[0], found[-1]
 
     def _states(self, states: ArrayLike) -> Starts:
-        return Starts("given states", given_states(states, self.log), None)
+        return Starts("given states", given_states(states, self.case.seen), None)
 
     def _found(self, states: ArrayLike) -> list[EpisodeValue]:
         fit = self.fit
