@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tlstd.cluster.operator import ShardedOperator
+from tlstd.cluster.shard import Shard
 
 from tests.krylov.literal_system import dense_rows, literal_system, random_steps, seen_features
 from tlstd import KrylovLSTD
-from tlstd.cluster.operator import ShardedOperator
-from tlstd.cluster.shard import Shard
 from tlstd.cluster.shard_pool import InProcess
 from tlstd.data.batch import Batch
 from tlstd.data.transitions import Transitions
