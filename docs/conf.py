@@ -45,7 +45,7 @@ nitpick_ignore_regex = [
     # Words for a choice of types or strings, and for a pair.
     (r"py:func", r"skewness_of"),
     (r"py:class", r"Alignment|Features|Part|Tick|Value|Verdict|About|Auto|Convention|Ends|InfluenceKind|Interest"),
-    (r"py:class", r"IntervalKind|Judging|Kind|OnError|OnNan|Preset|Probabilities|Reads|Solver|Start|Told|Trace|TypeAliasForwardRef"),
+    (r"py:class", r"Judging|Kind|OnError|OnNan|Preset|Probabilities|Reads|Solver|Start|Told|Trace|TypeAliasForwardRef"),
     # The inside of the library has docstrings, but no page.
     (
         r"py:.*",

@@ -158,7 +158,7 @@ _OBJECTS: dict[str, list[tuple[str, ObjectEntry]]] = {}
 
 def _of_evaluation() -> list[tuple[str, str]]:
     """Kinds and names, classes first; without what the pages describe elsewhere."""
-    found = [name for name in tlstd.evaluation.__all__ if name != "evaluate"]
+    found = [name for name in tlstd.evaluation.__all__ if name not in ("evaluate", "Evaluation")]
     kinds = {name: "class" if isinstance(getattr(tlstd.evaluation, name), type) else "function" for name in found}
     return sorted((kind, name) for name, kind in kinds.items())
 

@@ -49,10 +49,11 @@ def fitted(kind: str, log: Log) -> Fit:
 
 
 def continuous() -> Fit:
+    """A policy that now and then does what is unlike all that was logged."""
     rng = np.random.default_rng(2)
     log = random_log(5, 40, discrete=False)
     log = replace(log, actions=rng.random((len(log), 1)))
-    return fit_pairs(log, Products(), GAMMA, Target(function=lambda s: 0.2 + 0.1 * s[:, :1]))
+    return fit_pairs(log, Products(), GAMMA, Target(function=lambda s: 0.2 + 0.1 * s[:, :1] + 9.0 * (s[:, 1:2] > 1.0)))
 
 
 class Products:
@@ -92,7 +93,7 @@ def dense(fit: Fit, rows: IntArray, side: int, given: bool) -> Dense:
     if fit.kind == "joint":
         behind = dense_rows(system.behind)
         X, X_next, asked = Phi, behind[steps.after], behind[steps.row_of[rows]]
-        offsets = np.full(rows.size, fit.offsets[0])
+        offsets = fit.extra(steps.row_of[rows], side)
     elif fit.kind == "actions":
         X, every = in_blocks(Phi[steps.here], system.actions, system.n_actions), expected_blocks(Phi, system.chances)
         X_next, asked = every[steps.after], every[steps.row_of[rows]]
@@ -138,7 +139,7 @@ def test_all_formulas_against_dense_ones(kind: str, given: bool) -> None:
     rows = np.intersect1d(log.start_rows, fit.steps.kept)
     starts = Starts("start states", log.observations[rows], None if given else rows)
     found = fit.value(fit.query(starts))
-    assert len(found) == (2 if kind == "missing" else 1)
+    assert len(found) == len(fit.weights) == (2 if kind in ("missing", "pairs") else 1)
     for side, each in enumerate(found):
         expected = dense(fit, rows, side, given)
         assert isinstance(each, LeastSquares)

@@ -250,7 +250,7 @@ def test_a_part_that_decides_where_the_whole_does_not_lends_no_weights(monkeypat
         setting = found.of_fold[fold]
         places = np.unique(steps.episode[steps.fold != fold])
         rhos = np.ones(len(log))
-        rhos[steps.kept] = system.rhos  # type: ignore[call-overload]
+        rhos[steps.kept] = system.rhos
         model = KrylovLSTD(N, lambda_=setting.lambda_, dimension=setting.dimension)
         some = log.select(places)
         model.update_many(some.transitions(OneHot([0], [N - 1]), GAMMA, rhos=rhos[log.rows_of(places)]))

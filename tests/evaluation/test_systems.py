@@ -47,7 +47,7 @@ def made(kind: str, seed: int, discrete: bool) -> tuple[System, FloatArray, Floa
     cut = N // 3
     ids = np.arange(5)
     both = Rows([pairs[:cut], pairs[cut:]], ids, 5), Rows([behind], ids, 5)
-    return PairSystem(steps, *both), pairs, behind[steps.after], None
+    return PairSystem(steps, *both, np.zeros(len(X))), pairs, behind[steps.after], None
 
 
 @pytest.fixture(params=[50_000, 7], ids=["one block", "many blocks"])
@@ -161,7 +161,7 @@ def test_only_a_constant_feature_counts_as_constant(kind: str) -> None:
     rows = Rows([table], np.arange(4), 4)
     system: System = StateSystem(steps, rows)
     if kind == "pairs":
-        system = PairSystem(steps, rows, Rows([np.ones((M, 4))], np.arange(4), 4))
+        system = PairSystem(steps, rows, Rows([np.ones((M, 4))], np.arange(4), 4), np.zeros(M))
     assert_array_equal(system.constant, [1.0, 0.0, 0.0, 0.0])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count, product
 from typing import Any
 
 from tlstd.cluster.checkpoint import Checkpoint
@@ -16,7 +17,7 @@ from tlstd.cluster.shard_pool import InProcess, OnDask, ShardPool
 from tlstd.core.parameters import OnError
 from tlstd.core.threads import one_thread
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.evaluation.evaluate import answered, case_of
+from tlstd.evaluation.evaluate import answered, answers, case_of
 from tlstd.evaluation.question import Question
 from tlstd.evaluation.report import Report
 from tlstd.logs.addresses import shown
@@ -34,7 +35,12 @@ FEWEST_EPISODES = 20
 """In a sample; where fewer would be in it, the sample is of the first steps."""
 
 
-def evaluate_files(
+def evaluate_files(source: Any, *, question: Question, **options: Any) -> Report:
+    """The first of the :func:`answers_of_files`: that of a question with one policy, discount and start."""
+    return answers_of_files(source, question=question, **options)[0]
+
+
+def answers_of_files(
     source: Any,
     *,
     question: Question,
@@ -47,19 +53,20 @@ def evaluate_files(
     checkpoint: Any = None,
     spill: Any = None,
     report: Told | None = None,
-) -> Report:
-    """The value of a policy from a log in files, each of which is read, encoded and kept by one worker.
+) -> tuple[Report, ...]:
+    """A report for every policy, discount and start of a question about a log in files, which are read once.
 
-    A log of up to a million steps comes to this process, and its answer is that of :func:`tlstd.evaluate`. Of a larger
-    one features, λ and dimensions are chosen on a sample of whole episodes, by a stable hash of their names. Returns,
-    weights, values and intervals are of all steps: the same bits for any number of workers.
+    Each file is read, encoded and kept by one worker. A log of up to a million steps comes to this process, and its
+    answers are those of :func:`tlstd.evaluate`. Of a larger one, features, λ and dimensions are chosen on a sample of
+    whole episodes, by a stable hash of their names. Returns, weights, values and intervals are of all steps: the same
+    bits for any number of workers.
 
     Parameters
     ----------
     source : file, folder, pattern, or list of these
         Every file is a part. An episode may go on in the next file.
     question : Question
-        With one policy, a function or columns of the log.
+        Policies are functions, or columns of the log.
     client : distributed.Client, optional
         Whose workers do it. Left out, this process.
     columns, preset : as in :meth:`tlstd.Log.from_frame`
@@ -92,22 +99,38 @@ def evaluate_files(
     files = [LogFile(name, columns, preset, dict(options or {}), secrets, folder) for name in names]
     say(f"reading {len(files):,} files", 0.0)
     pool = _pool(client, files, say)
-    overview = prepare(pool, files, on_error, gamma=question.gammas[0])
-    found = _gathered(pool, overview, question, say) if overview.n_steps <= GATHERED else None
-    if found is None:
-        found = _pooled(pool, overview, question, rounds, say)
-    notes = (*said, *overview.notes, *(note for note in found.notes if note not in found.log.notes))
+    overview = prepare(pool, files, on_error, gamma=0.0 if set(question.gammas) == {0.0} else None)
+    gathered = overview.n_steps <= GATHERED
+    found = _gathered(pool, overview, question, say) if gathered else _pooled(pool, overview, question, rounds, say)
+    notes = (*said, *overview.notes)
+    kept: tuple[str, ...] = ()
     if rounds.n_known:
-        notes += (f"{count_of(rounds.n_known, 'round')} of before, kept in {rounds.folder}, taken as they were.",)
+        kept = (f"{count_of(rounds.n_known, 'round')} of before, kept in {rounds.folder}, taken as they were.",)
     say("done", 1.0)
-    return replace(found, notes=notes, source=f"{len(files):,} files", n_steps=overview.n_steps)
+    return tuple(
+        replace(
+            each,
+            notes=(*notes, *(note for note in each.notes if note not in each.log.notes), *kept),
+            source=f"{len(files):,} files",
+            n_steps=overview.n_steps,
+        )
+        for each in found
+    )
 
 
 def _check(question: Question) -> None:
-    """One question, whose policy workers can ask."""
-    policy = question.policies[0]
-    if policy is not None and not callable(policy) and not isinstance(policy, str):
-        raise InvalidInputError("the policy is an array: on several files pass a function from observations")
+    """What workers can be asked."""
+    for policy in question.policies:
+        if policy is not None and not callable(policy) and not isinstance(policy, str):
+            raise InvalidInputError(
+                "the policy is an array, whose rows cannot be told apart by file: pass a function from observations, "
+                "or write its probabilities into columns of the files (columns={'policy': ...}, --policy column:NAME)"
+            )
+    if any(each is not None for each in (*question.rewards, *question.segments)):
+        raise InvalidInputError(
+            "rewards and segments of a question are arrays over the whole log, which no file holds: name another "
+            "column (columns={'reward': ...}), or pass a Log to tlstd.evaluate"
+        )
     if question.probabilities != "logged":
         raise InvalidParameterError(
             f"probabilities={question.probabilities!r} with a cluster is for one process, which holds the whole log: "
@@ -130,36 +153,44 @@ def _later(say: Told) -> Told:
     return lambda text, share: say(text, 0.3 + 0.7 * share)
 
 
-def _gathered(pool: ShardPool, overview: Overview, question: Question, say: Told) -> Report:
-    """The answer of one process, to which all of the log has come."""
+def _gathered(pool: ShardPool, overview: Overview, question: Question, say: Told) -> tuple[Report, ...]:
+    """The answers of one process, to which all of the log has come."""
     log = concatenate([part for part in pool.each("sample", 1.0) if len(part)])
-    with one_thread():
-        case = case_of(question, log, question.policies[0], question.gammas[0], question.starts[0], _later(say))
-        return answered(case, overview.left_out)
+    return answers(question, log, _later(say), overview.left_out)
 
 
-def _pooled(pool: ShardPool, overview: Overview, question: Question, rounds: Checkpoint, say: Told) -> Report:
-    """The answer from parts that stay where they are."""
+def _pooled(
+    pool: ShardPool, overview: Overview, question: Question, rounds: Checkpoint, say: Told
+) -> tuple[Report, ...]:
+    """The answers from parts that stay where they are."""
     share = SAMPLE / overview.n_steps
     few = share * overview.n_episodes < FEWEST_EPISODES
     parts: list[Log] = pool.each("first_steps", SAMPLE) if few else pool.each("sample", share)
     sample = concatenate([part for part in parts if len(part)])
     log = concatenate(pool.each("thin"))
+    asked = list(product(question.policies, question.gammas, question.starts))
+    if len(asked) > 1 and 0.0 in question.gammas and not log.has_episodes:
+        raise InvalidParameterError(
+            "gamma=0 beside other questions: without it the rows of this log are one stream, and with it each is an "
+            "episode: ask for gamma=0 alone"
+        )
     pool.change("as_part", [(i,) for i in range(len(pool))])
-    done = 0
-
-    def tell() -> None:
-        nonlocal done
-        done += 1
-        later(f"round {done:,}", min(0.9, 0.2 + done / 500))
-
-    later, policy = _later(say), question.policies[0]
-    with one_thread():
-        case = case_of(question, log, policy, question.gammas[0], question.starts[0], later, sample=sample)
-        case.fits = PooledFits(pool, sample, overview.n_steps, rounds, tell)
-        found = answered(case, overview.left_out)
     said = (
         f"{overview.n_steps:,} steps: features, λ and dimensions were chosen on {'the first ' * few}{len(sample):,} of "
         f"them, {sample.n_episodes:,} episode{'s' * (sample.n_episodes != 1)}. Value and interval are of all steps."
     )
-    return replace(found, notes=(*found.notes, said))
+    later, done, found = _later(say), count(1), []
+
+    def tell() -> None:
+        n = next(done)
+        later(f"round {n:,}", min(0.9, 0.2 + n / (500 * len(asked))))
+
+    for i, (policy, gamma, start) in enumerate(asked):
+        if i:
+            pool.change("anew", [()] * len(pool))
+        with one_thread():
+            case = case_of(question, log, policy, gamma, start, later, sample=sample)
+            case.fits = PooledFits(pool, sample, overview.n_steps, rounds, tell, f"answer-{i + 1}-" if i else "")
+            answer = answered(case, overview.left_out)
+        found.append(replace(answer, notes=(*answer.notes, said)))
+    return tuple(found)

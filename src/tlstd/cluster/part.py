@@ -59,8 +59,9 @@ class Part:
     def __reduce__(self) -> Any:
         # With its arrays inside: those that a cluster sends beside a pickle may lie at odd addresses when they arrive,
         # and NumPy adds up in another order there.
-        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "mapped"}
-        return _unpickled, (pickle.dumps(own, protocol=4),)
+        # The policy is apart: only the pickles of a cluster can hold a function that has no name.
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("mapped", "target")}
+        return _unpickled, (pickle.dumps(own, protocol=4), self.target)
 
     @property
     def nbytes(self) -> int:
@@ -80,6 +81,17 @@ class Part:
         """With the policy that is asked about."""
         return replace(self, target=target)
 
+    def anew(self) -> Part:
+        """For another question about the same steps: only features of states are kept."""
+        kept = [name for name in self.rows if name != "joint"]
+        return Part(
+            self.shard,
+            self.number,
+            steps={name: self.steps[name] for name in kept},
+            rows={name: self.rows[name] for name in kept},
+            mapped=self.mapped,
+        )
+
     # --- making it --------------------------------------------------------------------------------------------------
 
     def encoded(self, name: str, features: FeatureMap, gamma: float, target: Target | None) -> Part:
@@ -91,7 +103,8 @@ class Part:
             return made._spilled()
         own = None if target is None else self._target(target)
         steps = steps_of(log, gamma) if name == "states" or own is None else fits.action_steps(log, gamma, own)
-        known = next((rows for rows in self.rows.values() if rows.size == len(steps.states)), None)
+        same = (of for of, other in self.steps.items() if of != "joint" and np.array_equal(other.states, steps.states))
+        known = next((self.rows[of] for of in same), None)
         rows = Rows.of(features, fits.columns(steps.states)) if known is None else known
         made = replace(self, target=own, steps=self.steps | {name: steps}, rows=self.rows | {name: rows})
         return made._spilled() if known is None else made
@@ -114,9 +127,9 @@ class Part:
                     block.indices = next(moved)
         return replace(self, mapped=mapped)
 
-    def seen_ids(self) -> IntArray:
+    def seen_ids(self, name: str) -> IntArray:
         """Features that occur here."""
-        return np.unique(np.concatenate([rows.ids for rows in self.rows.values()]))
+        return self.rows[name].ids
 
     def places(self, name: str) -> Places:
         """The steps, for the others."""
@@ -293,9 +306,12 @@ class Part:
     def contents(self, name: str) -> str:
         """A hash of what sums are taken of, wherever that is kept."""
         found, steps = hashlib.blake2b(digest_size=16), self.steps[name]
+        system = self.systems.get(name)
         arrays: list[Any] = [self.rows[name].ids, steps.here, steps.after, steps.fold, steps.rewards, steps.discounts]
-        arrays += [] if self.chances is None else [self.chances]
-        for block in self.rows[name].blocks:
+        arrays += [self.chances, self._actions()] if self.chances is not None and name == "actions" else []
+        arrays += [] if system is None or system.rhos is None else [system.rhos]
+        blocks = [*self.rows[name].blocks, *(system.behind.blocks if isinstance(system, PairSystem) else [])]
+        for block in blocks:
             arrays += [block.data, block.indices, block.indptr] if hasattr(block, "indices") else [block]
         for array in arrays:
             found.update(f"{array.dtype} {array.shape};".encode())
@@ -312,5 +328,5 @@ def _nbytes(block: Any) -> int:
     return int(block.indices.nbytes + block.indptr.nbytes) if hasattr(block, "indices") else int(block.nbytes)
 
 
-def _unpickled(data: bytes) -> Part:
-    return Part(**pickle.loads(data))._spilled()
+def _unpickled(data: bytes, target: Target | None) -> Part:
+    return Part(**pickle.loads(data), target=target)._spilled()

@@ -155,7 +155,7 @@ def plan(
         n_files=len(files),
         n_workers=n_workers,
         n_steps=round(steps * share),
-        n_features=part.seen_ids().size,
+        n_features=part.seen_ids("states").size,
         dimension=dimension,
         bytes_per_step=part.nbytes / steps,
         seconds_to_read=(reading + encoding) / steps,
@@ -168,11 +168,11 @@ def plan(
 def _encoded(shard: LogShard, features: FeatureMap, gamma: float) -> Part:
     part = Part(shard, 0).encoded("states", features, gamma, None)
     steps = part.steps["states"]
-    return part.of_states(part.seen_ids(), steps.group, steps.fold, False)
+    return part.of_states(part.seen_ids("states"), steps.group, steps.fold, False)
 
 
 def _multiplied(part: Part) -> None:
-    part.products("states", np.ones((part.seen_ids().size, 1)), [WHOLE], [LAMBDA])
+    part.products("states", np.ones((part.seen_ids("states").size, 1)), [WHOLE], [LAMBDA])
 
 
 def _timed(make: Callable[[], T]) -> tuple[T, float]:

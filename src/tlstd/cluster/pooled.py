@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlstd.cluster.checkpoint import Checkpoint
 from tlstd.cluster.part import Places
@@ -19,7 +20,7 @@ from tlstd.evaluation import fits
 from tlstd.evaluation import selection as select
 from tlstd.evaluation.fits import Fit
 from tlstd.evaluation.ladder import Case
-from tlstd.evaluation.policies import Target, as_target, of_logged_actions
+from tlstd.evaluation.policies import Policy, Target, as_target, of_logged_actions
 from tlstd.evaluation.question import features_for
 from tlstd.evaluation.selection import Selection
 from tlstd.evaluation.silence import Gaps, Support, merged
@@ -46,6 +47,8 @@ class PooledSystem(System):
     rounds : Checkpoint
     tell : function
         Called after each round.
+    label : str
+        With which the names of rounds begin.
     """
 
     def __init__(
@@ -59,8 +62,10 @@ class PooledSystem(System):
         rounds: Checkpoint,
         tell: Round,
         rhos: FloatArray | None = None,
+        label: str = "",
     ) -> None:
         super().__init__(steps, ids, n, rhos)
+        self.label = label
         self.pool, self.name, self.first, self.rounds, self.tell = pool, name, first, rounds, tell
         self.rewards = [
             np.concatenate(pool.each("rewards", name, side)) for side in range(max(pool.each("n_sides", name)))
@@ -72,7 +77,7 @@ class PooledSystem(System):
         self._done += 1
         arrays = [each for each in arguments if isinstance(each, np.ndarray)]
         words = "-".join(str(each).replace(" ", "") for each in arguments if not isinstance(each, np.ndarray))
-        label = f"{self.name}-{method}-{self._done:04d}"
+        label = f"{self.label}{self.name}-{method}-{self._done:04d}"
 
         def made(*_: FloatArray) -> FloatArray:
             return self.pool.total(method, self.name, *arguments)
@@ -153,9 +158,11 @@ class PooledFits:
     influences are of all parts.
     """
 
-    def __init__(self, pool: ShardPool, sample: Log, n_steps: int, rounds: Checkpoint, tell: Round) -> None:
+    def __init__(
+        self, pool: ShardPool, sample: Log, n_steps: int, rounds: Checkpoint, tell: Round, label: str = ""
+    ) -> None:
         self.pool, self.sample, self.n_steps, self.rounds, self.tell = pool, sample, n_steps, rounds, tell
-        self._ratios: FloatArray | None = None
+        self.label = label
 
     def features(self, case: Case, joint: bool) -> Any:
         """The map that the question asks for."""
@@ -163,7 +170,7 @@ class PooledFits:
 
     def ratios(self, case: Case, target: Target) -> FloatArray:
         """(len(log),): importance ratios."""
-        sent = _sent(target)
+        sent = self._sent(case, target)
         self.pool.change("asked_about", [(sent,)] * len(self.pool))
         return np.concatenate(self.pool.each("ratios"))
 
@@ -173,20 +180,23 @@ class PooledFits:
         own = None
         if rhos is not None:
             assert target is not None
-            own = _ratios_of(target, self.sample)
+            own = _ratios_of(self._sent(case, target), self.sample)
         chosen = fits.fit_states(self.sample, features, case.gamma, own).selection
-        steps, ids, first = self._encoded(case, "states", features, None if target is None else _sent(target))
+        steps, ids, first = self._encoded(
+            case, "states", features, None if target is None else self._sent(case, target)
+        )
         self._change("of_states", "states", steps, ids, rhos is not None)
         ratios = None if rhos is None else rhos[steps.kept]
         system = self._system("states", steps, ids, ids.size, first, ratios)
-        return fits.of_states(system, features, _apart(chosen))
+        return fits.of_states(system, features, _apart(chosen, steps))
 
     def actions(self, case: Case, target: Target) -> Fit:
         """Action values of discrete actions."""
         features, pool = self.features(case, False), self.pool
-        n_actions = max(target.n_actions(self.sample), int(case.log.actions.max(initial=0)) + 1)  # type: ignore[union-attr]
-        chosen = fits.fit_actions(self.sample, features, case.gamma, _own(target, self.sample)).selection
-        steps, ids, first = self._encoded(case, "actions", features, _sent(target))
+        sent, n_actions = self._sent(case, target), self._n_actions(case, target)
+        chosen = fits.fit_actions(self.sample, features, case.gamma, _own(sent, self.sample)).selection
+        steps, ids, first = self._encoded(case, "actions", features, sent)
+        chosen = _apart(chosen, steps)
         self._change("of_actions", "actions", steps, ids, n_actions)
         table = all(pool.each("is_table"))
         supports = [merged(each, table) for each in zip(*pool.each("supports"), strict=True)]
@@ -197,13 +207,13 @@ class PooledFits:
         pool.change("with_constants", [("actions", offsets, bool(gaps.rows.size))] * len(pool))
         n = n_actions * ids.size
         system, full = (self._system(name, steps, ids, n, first) for name in ("actions", "full"))
-        folds, weights = select.weights(system, _apart(chosen))
-        every = [weights, *(select.weights(system, _apart(chosen), side)[1] for side in range(1, len(system.rewards)))]
+        folds, weights = select.weights(system, chosen)
+        every = [weights, *(select.weights(system, chosen, side)[1] for side in range(1, len(system.rewards)))]
         tops = np.concatenate(pool.each("tops", "actions", offsets))
         full_tops = np.concatenate(pool.each("full_tops", offsets))
         beyond = tops[:, 1] if len(every) > 1 else np.zeros(len(tops))
         return Fit(
-            "actions", system, features, _apart(chosen), folds, every, target, offsets, tops[:, 0], beyond, gaps,
+            "actions", system, features, chosen, folds, every, target, offsets, tops[:, 0], beyond, gaps,
             table, tuple(supports), full, full_tops,
         )  # fmt: skip
 
@@ -211,7 +221,7 @@ class PooledFits:
         """Action values of continuous actions."""
         features, pool = self.features(case, True), self.pool
         chosen = fits.fit_pairs(self.sample, features, case.gamma, target).selection
-        steps, ids, first = self._encoded(case, "joint", features, _sent(target))
+        steps, ids, first = self._encoded(case, "joint", features, Target(function=target.function))
         self._change("of_pairs", "joint", steps, ids)
         support = merged(pool.each("pair_support"), False)
         pool.change("supported_pairs", [(features, support)] * len(pool))
@@ -220,7 +230,7 @@ class PooledFits:
         offsets = fits.solved_constants(sums[:, :-1], sums[:, -1])
         pool.change("with_constants", [("joint", offsets, bool(beyond.any()))] * len(pool))
         system = self._system("joint", steps, ids, ids.size, first)
-        return fits.of_pairs(system, features, _apart(chosen), target, offsets, beyond, support)
+        return fits.of_pairs(system, features, _apart(chosen, steps), target, offsets, beyond, support)
 
     # --- parts ------------------------------------------------------------------------------------------------------
 
@@ -232,7 +242,7 @@ class PooledFits:
         if not sum(each.rewards.size for each in places):
             raise InvalidInputError("the log has no step whose next observation is known: nothing can be learned")
         first = np.concatenate([[0], np.cumsum([each.n_rows for each in places])])
-        return joined(places, case.log, case.gamma, first), pool.union("seen_ids"), first
+        return joined(places, case.log, case.gamma, first), pool.union("seen_ids", name), first
 
     def _change(self, method: str, name: str, steps: Steps, ids: IntArray, *others: Any) -> None:
         sizes = [len(each.rewards) for each in self.pool.each("places", name)]
@@ -241,12 +251,23 @@ class PooledFits:
             method,
             [(ids, steps.group[a:b], steps.fold[a:b], *others) for a, b in pairwise(cuts.tolist())],
         )
-        self.rounds.add({f"contents of the files, {name}": self.pool.each("contents", name)})
+        self.rounds.add({f"contents of the files, {self.label}{name}": self.pool.each("contents", name)})
 
     def _system(
         self, name: str, steps: Steps, ids: IntArray, n: int, first: IntArray, rhos: FloatArray | None = None
     ) -> PooledSystem:
-        return PooledSystem(self.pool, name, steps, ids, n, first, self.rounds, self.tell, rhos)
+        return PooledSystem(self.pool, name, steps, ids, n, first, self.rounds, self.tell, rhos, self.label)
+
+    def _n_actions(self, case: Case, target: Target) -> int:
+        """Of the policy and of all files."""
+        assert case.log.actions is not None
+        return max(target.n_actions(self.sample), int(case.log.actions.max(initial=0)) + 1)
+
+    def _sent(self, case: Case, target: Target) -> Target:
+        """The policy as parts get it: probabilities of all actions, or nothing for columns of their own file."""
+        if target.function is None or case.continuous:
+            return Target(function=target.function)
+        return Target(function=AllProbabilities(target.function, self._n_actions(case, target)))
 
 
 def joined(places: Sequence[Places], log: Log, gamma: float, first: IntArray) -> Steps:
@@ -281,14 +302,28 @@ def joined(places: Sequence[Places], log: Log, gamma: float, first: IntArray) ->
     )
 
 
-def _apart(chosen: Selection) -> Selection:
-    """Settings without the paths of the sample."""
-    return replace(chosen, paths={})
+class AllProbabilities:
+    """A policy as probabilities of all actions, also where a file does not have all of them.
+
+    Example
+    -------
+    >>> AllProbabilities(lambda states: np.ones(len(states), dtype=int), 3)(np.zeros((2, 1)))
+    array([[0., 1., 0.],
+           [0., 1., 0.]])
+    """
+
+    def __init__(self, function: Policy, n_actions: int) -> None:
+        self.function, self.n_actions = function, n_actions
+
+    def __call__(self, observations: NDArray[Any]) -> FloatArray:
+        """(M, n_actions)."""
+        return Target(function=self.function).probabilities(observations, self.n_actions)
 
 
-def _sent(target: Target) -> Target:
-    """The policy as parts get it: a function, or nothing for columns of their own file."""
-    return Target(function=target.function)
+def _apart(chosen: Selection, steps: Steps) -> Selection:
+    """Settings without the paths of the sample; folds that the sample does not have get those of all episodes."""
+    of_fold = {fold: chosen.of_fold.get(fold, chosen.whole) for fold in steps.folds.tolist()}
+    return replace(chosen, of_fold=of_fold, paths={})
 
 
 def _own(target: Target, sample: Log) -> Target:

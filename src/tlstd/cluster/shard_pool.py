@@ -82,7 +82,7 @@ class ShardPool(Protocol):
         """The sum of what a method of every shard returns."""
         ...
 
-    def union(self, method: str) -> IntArray:
+    def union(self, method: str, *arguments: Any) -> IntArray:
         """Every integer once, in rising order, that a method of any shard returns."""
         ...
 
@@ -128,9 +128,10 @@ class InProcess:
         parts: Iterable[FloatArray] = (_call(shard, method, *arguments) for shard in self.shards)
         return pairwise_sum(parts, len(self), _add)
 
-    def union(self, method: str) -> IntArray:
+    def union(self, method: str, *arguments: Any) -> IntArray:
         """Pairwise."""
-        return np.unique(pairwise_sum((_call(shard, method) for shard in self.shards), len(self), np.union1d))
+        parts = (_call(shard, method, *arguments) for shard in self.shards)
+        return np.unique(pairwise_sum(parts, len(self), np.union1d))
 
     def map(self, function: Callable[..., T], common: tuple[Any, ...], values: Sequence[Any]) -> list[T]:
         """One after the other."""
@@ -202,9 +203,9 @@ class OnDask:
         # a copy: what arrives may lie at an odd address, and NumPy adds up in another order there
         return np.array(self._combined(_add, method, arguments))
 
-    def union(self, method: str) -> IntArray:
+    def union(self, method: str, *arguments: Any) -> IntArray:
         """Pairwise, of a worker's shards where they are."""
-        return np.unique(self._combined(np.union1d, method, ()))
+        return np.unique(self._combined(np.union1d, method, arguments))
 
     def map(self, function: Callable[..., T], common: tuple[Any, ...], values: Sequence[Any]) -> list[T]:
         """At once."""

@@ -144,6 +144,6 @@ def sentence(name: str) -> str:
     """A name at the beginning of a sentence; names of functions and columns stay as they are.
 
     >>> sentence("the logged policy"), sentence("my_policies:careful")
-    ('The policy that acted', 'my_policies:careful')
+    ('The logged policy', 'my_policies:careful')
     """
     return f"T{name[1:]}" if name.startswith("the ") else name

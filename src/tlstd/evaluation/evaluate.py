@@ -140,7 +140,9 @@ def evaluate(
     return answers(question, table, report)[0]
 
 
-def answers(question: Question, log: Log, report: Told | None = None) -> tuple[Report, ...]:
+def answers(
+    question: Question, log: Log, report: Told | None = None, left_out: LeftOut | None = None
+) -> tuple[Report, ...]:
     """A report for every combination of policy, discount, start, rewards and segment; states are encoded once."""
     if not len(log):
         raise InvalidInputError("the log has no steps: there is nothing to evaluate")
@@ -161,7 +163,7 @@ def answers(question: Question, log: Log, report: Told | None = None) -> tuple[R
         with one_thread():  # products are with few columns at a time
             case = case_of(question, some, policy, gamma, start, told)
             case.fits = own
-            found.append(answered(case))
+            found.append(answered(case, left_out))
     return tuple(found)
 
 
@@ -191,7 +193,7 @@ def case_of(
         policy = log.policy
     target = None if policy is None else as_target(policy, log)
     limits = given_limits(question.returns, question.reward_range, gamma, bool(log.terminated.any()))
-    sets = start_sets(log, start, target)
+    sets = start_sets(log, start, target, sample)
     if start is None and len(sets) > 1:
         notes.append("The log has no ends: the value is the mean over all its states, and that of the first.")
     if not isinstance(question.features, str) and log.states.shape[1] and not log.discrete:

@@ -43,6 +43,8 @@ ENOUGH = 10
 """Effective sample size of the final weights from which the answer can stand on them (``docs/trust.md``)."""
 MATTERS = 0.1
 """Of the half-width: tails that move returns by less on average need no influence of the model's weights."""
+TRIED = 20
+"""Lengths of cut episodes at which complete ones are cut."""
 FEWEST_MERGED = 10
 """Blocks of a stream that are left when neighbours are joined because they depend on each other."""
 
@@ -124,8 +126,7 @@ class LocalFits:
 
     def __init__(self) -> None:
         self._maps: dict[bool, FeatureMap] = {}
-        self._rows: dict[bool, Rows] = {}
-        """Of each discrete state once, or of each step where a policy is a table."""
+        self._rows: dict[bool, Rows] = {}  # by whether discrete states that are the same share a row
 
     def features(self, case: Case, joint: bool) -> FeatureMap:
         """The map that the question asks for."""
@@ -148,8 +149,7 @@ class LocalFits:
     def actions(self, case: Case, target: Target) -> Fit:
         """Action values of discrete actions."""
         distinct = target.table is None or not case.log.discrete
-        rows = self._rows.get(distinct)
-        return self._kept(fit_actions(case.log, case.features, case.gamma, target, rows), distinct)
+        return self._kept(fit_actions(case.log, case.features, case.gamma, target, self._rows.get(distinct)), distinct)
 
     def pairs(self, case: Case, target: Target) -> Fit:
         """Action values of continuous actions."""
@@ -202,6 +202,11 @@ class Case:
         return self.log.actions is not None and self.log.actions.ndim == 2
 
     @property
+    def seen(self) -> Log:
+        """The log, or the part of it whose observations are here."""
+        return self.log if self.sample is None else self.sample
+
+    @property
     def model(self) -> Fit:
         """What single states are predicted by."""
         found = self.actions if self.states is None else self.states
@@ -228,13 +233,10 @@ class Case:
         """Add a row."""
         self.rows.insert(0 if first else len(self.rows), row)
 
-    def interval(
-        self, found: EpisodeValue, kind: str, limits: str = NOT_COVERED, *, given: bool | None = None
-    ) -> Interval:
-        """The interval of what was found; ``given``: whether states were given, as in the question if left out."""
-        some = clustered(found, self.log)
-        given = self.sets[0].rows is None if given is None else given
-        return interval_of(some, self.question.level, kind, with_starts=not given, limits=limits)
+    def interval(self, found: EpisodeValue, kind: str, limits: str = NOT_COVERED, with_starts: bool = True) -> Interval:
+        """The interval of what was found; ``with_starts``: of the states that the question is about."""
+        some, with_starts = clustered(found, self.log), with_starts and self.sets[0].rows is not None
+        return interval_of(some, self.question.level, kind, with_starts=with_starts, limits=limits)
 
 
 def climb(case: Case) -> None:
@@ -345,29 +347,42 @@ def _with_tails(
 def _bias_of_tails(case: Case, fit: Fit) -> EpisodeValue | None:
     """The error of values behind cuts, from complete episodes cut at the lengths at which others were.
 
-    For each complete episode the mean over these lengths of γᵀ (v(s_T) - G_T), times the share of cut episodes. None
-    where fewer than ten complete episodes are longer than the shortest cut one.
+    For each of these lengths T the mean of γᵀ (v(s_T) - G_T) over complete episodes that are longer, times the share of
+    cut episodes. Long episodes are cut more often than short ones, and complete ones are the shorter for it. So each
+    counts by one over its probability not to be cut before its end (Kaplan and Meier, 1958). None where fewer than ten
+    complete episodes are longer than the shortest cut one.
     """
     steps, log = fit.steps, case.log
     begins, ends = steps.starts, steps.episode_ends
-    ended = steps.discounts[ends - 1] == 0.0
-    lengths = ends - begins
+    ended, lengths = steps.discounts[ends - 1] == 0.0, ends - begins
     cuts = np.sort(lengths[~ended])
     usable = np.flatnonzero(ended & (lengths > cuts[0])) if cuts.size else np.zeros(0, dtype=np.int64)
-    if usable.size < 10 or not cuts.size:
+    if usable.size < 10:
         return None
-    now = fit.held_out()[0]
-    at = np.unique(np.quantile(cuts, np.linspace(0.0, 1.0, 20), method="nearest"))
-    errors = np.zeros(begins.size)
-    for e in usable.tolist():
-        places = at[at < lengths[e]].astype(np.int64)
-        rows = begins[e] + places
-        errors[e] = float(np.mean(case.gamma**places * (now[rows] - returns_to_go(steps)[rows])))
-    used = errors[usable]
+    error, weights = fit.held_out()[0] - returns_to_go(steps), 1.0 / _uncut(lengths, cuts)
+    moved, means = np.zeros(log.n_episodes), []
+    for T in np.quantile(cuts, np.linspace(0.0, 1.0, TRIED), method="nearest").tolist():
+        longer = usable[lengths[usable] > T]
+        if longer.size:
+            errors = case.gamma**T * error[begins[longer] + T]
+            shares = weights[longer] / weights[longer].sum()
+            means.append(float(shares @ errors))
+            moved[steps.episode[begins[longer]]] += shares * (errors - means[-1])
     share = cuts.size / begins.size
-    moved = np.zeros(log.n_episodes)
-    moved[steps.episode[begins[usable]]] = share * (used - used.mean()) / used.size
-    return EpisodeValue(share * float(used.mean()), moved, float(used.size))
+    return EpisodeValue(share * float(np.mean(means)), share / len(means) * moved, float(usable.size))
+
+
+def _uncut(lengths: IntArray, cuts: IntArray) -> FloatArray:
+    """The probability of each episode not to be cut before its end, by the lengths at which others were cut.
+
+    >>> _uncut(np.array([1, 3, 3, 4]), np.array([2, 2]))
+    array([1.        , 0.33333333, 0.33333333, 0.33333333])
+    """
+    at, counts = np.unique(cuts, return_counts=True)
+    risk = np.array([np.count_nonzero(lengths >= t) for t in at])
+    left = np.append(1.0, np.cumprod(1.0 - counts / np.maximum(risk, 1)))
+    found: FloatArray = left[np.searchsorted(at, lengths, side="left")]
+    return np.maximum(found, 1.0 / lengths.size)
 
 
 def returns_to_go(steps: Steps) -> FloatArray:
@@ -531,8 +546,7 @@ def _add_doubly_robust(case: Case) -> None:
     begins, ends = steps.starts, steps.episode_ends
     if not begins.size:
         return
-    worth = 0.0 if case.silence is None else (case.silence.limits.low + case.silence.limits.high) / 2.0
-    q, v, v_next = fit.doubly(worth)
+    q, v, v_next = fit.doubly(fit.worth)
     rows, behind_last = between_steps(begins, ends)
     first = behind_last - (ends - begins)
     values = np.zeros(rows.size)
@@ -549,7 +563,7 @@ def _add_doubly_robust(case: Case) -> None:
         size = float(np.abs(weights * v_next[last]).sum())
         if not size < MATTERS * case.interval(found, "doubly robust").half_width:
             parts = fit.value(fit.of_rows(steps.after[last], weights, steps.fold[last], None))
-            behind = parts[0].mixed(parts[1], worth) if len(parts) > 1 else parts[0]
+            behind = parts[0].mixed(parts[1], fit.worth) if len(parts) > 1 else parts[0]
             moved = found.contributions + by_episode(behind.found, steps, case.log).contributions
             found = found._replace(contributions=moved - moved.mean())
     carries = case.known and begins.size == case.log.start_rows.size >= 2 and found.effective >= ENOUGH

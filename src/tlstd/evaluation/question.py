@@ -60,7 +60,7 @@ class Question:
     >>> Question(gammas=(1.5,))
     Traceback (most recent call last):
     ...
-    tlstd.errors.InvalidParameterError: gamma is 1.5: it must be at least 0.0 and at most 1.0
+    tlstd.errors.InvalidParameterError: gamma is 1.5: it must lie in [0, 1]
     """
 
     gammas: tuple[float, ...]
@@ -137,10 +137,10 @@ def features_for(question: Question, log: Log, *, joint: bool = False, n: int | 
     return AutoTiles.fit(states, n=n) if given == "auto" else Columns(states.shape[1])
 
 
-def start_sets(log: Log, start: Start | None, target: Target | None) -> list[Starts]:
-    """Each set of start states; the first one is the answer's."""
+def start_sets(log: Log, start: Start | None, target: Target | None, sample: Log | None = None) -> list[Starts]:
+    """Each set of start states; the first one is the answer's. ``sample`` is that of a log without observations."""
     if start is not None and not isinstance(start, str):
-        return [Starts("given states", given_states(start, log), None)]
+        return [Starts("given states", given_states(start, log if sample is None else sample), None)]
     if start is None:
         sets = log.starts
     else:

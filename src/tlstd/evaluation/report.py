@@ -200,9 +200,9 @@ class Report:
         >>> log = Log.from_arrays(np.tile([0, 1, 2], 100), rewards, episodes=episodes, ends="terminated", discrete=True)
         >>> report = evaluate(log, gamma=0.5)
         >>> print(report.interval())
-        -0.10282 ± 0.25  [-0.36, 0.144]
+        -0.10282 ± 0.25  [-0.35, 0.153]
         >>> print(report.interval([1]))
-        -0.11338 ± 0.22  [-0.332, 0.105]
+        -0.00081452 ± 0.23  [-0.234, 0.228]
         """
         level = self.case.question.level if level is None else level
         if states is None:
@@ -210,7 +210,7 @@ class Report:
             if found is None:
                 raise InvalidInputError("this row has no interval: leave estimators out")
             return found.at(level)
-        ends = [self.case.interval(each, "sandwich", given=True) for each in self._found(states)]
+        ends = [self.case.interval(each, "sandwich", with_starts=False) for each in self._found(states)]
         return (ends[0] if len(ends) == 1 else between(*ends)).at(level)
 
     def influence(self, states: ArrayLike | None = None) -> EpisodeValue:
@@ -242,7 +242,7 @@ class Report:
         return found[0], found[-1]
 
     def _states(self, states: ArrayLike) -> Starts:
-        return Starts("given states", given_states(states, self.log), None)
+        return Starts("given states", given_states(states, self.case.seen), None)
 
     def _found(self, states: ArrayLike) -> list[EpisodeValue]:
         fit = self.fit

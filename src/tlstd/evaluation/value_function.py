@@ -14,10 +14,12 @@ from tlstd.core.arrays import FloatArray, Matrix, as_array, as_floats, as_real, 
 from tlstd.data.transitions import Transitions
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError
 from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.fixed_weights import FixedWeights
 from tlstd.estimators.loading import packed, unpacked
 from tlstd.evaluation.action_values import PIECE, action_transitions, expected, joint_transitions, mean_features
 from tlstd.evaluation.fits import Fit, Kind
 from tlstd.evaluation.policies import Policy, Target, as_target
+from tlstd.evaluation.systems import ActionSystem, PairSystem, StateSystem
 from tlstd.features.base import FeatureMap
 from tlstd.features.saving import description, restored
 from tlstd.features.states import encoded
@@ -275,6 +277,13 @@ def of_fit(fit: Fit) -> ValueFunction:
     n = fit.features.n_features * (n_actions if fit.kind == "actions" else 1)
     model = KrylovLSTD(n, lambda_=chosen.lambda_, dimension=chosen.dimension)
     offsets = None if fit.kind == "states" else fit.offsets
+    if not isinstance(fit.system, (StateSystem, ActionSystem, PairSystem)):  # its steps are elsewhere
+        blocks = np.arange(n_actions if fit.kind == "actions" else 1)[:, None] * fit.features.n_features
+        ids, weights = (blocks + fit.system.ids).ravel(), fit.weights[0][:, -1:]
+        if fit.silent:
+            weights = weights + fit.worth * fit.weights[1][:, -1:]
+        solved = FixedWeights.of(n, chosen.lambda_, ids, weights, len(steps))
+        return ValueFunction(solved, fit.features, steps.gamma, kind=fit.kind, n_actions=n_actions, offsets=offsets)
     values = ValueFunction(model, fit.features, steps.gamma, kind=fit.kind, n_actions=n_actions, offsets=offsets)
     values.update(steps.log, policy=fit.target, rhos=fit.rhos)
     return values

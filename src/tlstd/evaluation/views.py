@@ -12,7 +12,6 @@ from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.units import power_of_two
 from tlstd.evaluation.fits import Starts
 from tlstd.evaluation.ladder import Case
-from tlstd.logs.log import Log
 
 MOST_ROWS = 20_000
 """Logged states whose values are averaged in the cells of maps: of more, evenly spaced ones."""
@@ -104,7 +103,7 @@ def views(case: Case) -> Views:
 
     Cost: the values of at most ``MOST_ROWS`` states of the log.
     """
-    log = _seen(case)
+    log = case.seen
     rows = _spaced(np.arange(len(log)), MOST_ROWS)
     values = _values(case, rows)
     along = tuple(_along(case, e) for e in _chosen(np.diff(log.episodes)))
@@ -115,15 +114,10 @@ def views(case: Case) -> Views:
 
 def _values(case: Case, rows: IntArray) -> FloatArray:
     """Values of logged states."""
-    log, table = _seen(case), None if case.target is None else case.target.table
+    log, table = case.seen, None if case.target is None else case.target.table
     if table is not None and log is not case.log:
         table = log.policy
     return case.model.regularised(Starts("", log.observations[rows], None, None if table is None else table[rows]))
-
-
-def _seen(case: Case) -> Log:
-    """The log, or the part of it that is here."""
-    return case.log if case.sample is None else case.sample
 
 
 def _spaced(rows: IntArray, most: int) -> IntArray:
@@ -138,7 +132,7 @@ def _chosen(lengths: IntArray) -> list[int]:
 
 
 def _along(case: Case, episode: int) -> EpisodeTrace:
-    log, gamma = _seen(case), case.gamma
+    log, gamma = case.seen, case.gamma
     a, b = int(log.episodes[episode]), int(log.episodes[episode + 1])
     rows = _spaced(np.arange(a, b), MOST_STEPS)
     returns = None
@@ -160,7 +154,7 @@ def _by_state(states: IntArray, values: FloatArray) -> tuple[tuple[int, int, flo
 
 
 def _maps(case: Case, rows: IntArray, values: FloatArray) -> tuple[Map, ...]:
-    log = _seen(case)
+    log = case.seen
     observed = log.observations[rows].astype(np.float64)
     names = log.columns if len(log.columns) == observed.shape[1] else ()
     cells = {}

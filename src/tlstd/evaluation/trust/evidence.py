@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.units import deviation
@@ -81,6 +82,14 @@ class Evidence:
     def on_policy(self) -> bool:
         """Whether the answer is about the logged policy."""
         return self.case.target is None
+
+    @property
+    def starts(self) -> NDArray[Any]:
+        """Start states; of a log whose observations are elsewhere, those of the sample."""
+        own, sample = self.case.sets[0], self.case.sample
+        if own.rows is None or sample is None:
+            return own.observations
+        return sample.observations[sample.start_rows] if own.name != "all states" else sample.observations
 
     @property
     def single(self) -> bool:
@@ -179,7 +188,7 @@ class Evidence:
     @cached_property
     def sample(self) -> Log:
         """About ``MOST_STEPS`` steps of the log in evenly spaced episodes; the first steps, where episodes are long."""
-        log = self.log if self.case.sample is None else self.case.sample
+        log = self.case.seen
         if len(log) <= MOST_STEPS:
             return log
         wanted = max(1, int(log.n_episodes * MOST_STEPS / len(log)))

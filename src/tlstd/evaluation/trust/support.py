@@ -77,7 +77,7 @@ def actions(evidence: Evidence) -> Check:
     assert log.actions is not None
     group = np.repeat(np.arange(log.n_episodes), np.diff(log.episodes))
     near = Neighbours(np.hstack([log.states, log.actions]), group)
-    per_step, at_start = (_far(evidence, near, seen) for seen in (log.observations, evidence.case.sets[0].observations))
+    per_step, at_start = (_far(evidence, near, seen) for seen in (log.observations, evidence.starts))
     beyond = 1.0 - (1.0 - at_start) / (1.0 + per_step * evidence.horizon)
     state = graded(beyond > LITTLE, beyond > MUCH)
     sentence = (
