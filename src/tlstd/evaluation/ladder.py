@@ -556,12 +556,14 @@ def _add_doubly_robust(case: Case) -> None:
     case.effective = found.effective
     found = _by_episode(found, steps, begins, case.log)
     reach = np.multiply.reduceat(discounts, first) * np.multiply.reduceat(rhos, first)
+    rests = False
     cut = np.flatnonzero((reach > 0.0) & (steps.discounts[ends - 1] > 0.0))
     if cut.size and found.effective > 1.0:
         total = float(np.multiply.reduceat(rhos, first).sum())
         weights, last = reach[cut] / total, ends[cut] - 1
         size = float(np.abs(weights * v_next[last]).sum())
-        if not size < MATTERS * case.interval(found, "doubly robust").half_width:
+        rests = not size < MATTERS * case.interval(found, "doubly robust").half_width
+        if rests:
             parts = fit.value(fit.of_rows(steps.after[last], weights, steps.fold[last], None))
             behind = parts[0].mixed(parts[1], fit.worth) if len(parts) > 1 else parts[0]
             moved = found.contributions + by_episode(behind.found, steps, case.log).contributions
@@ -570,7 +572,7 @@ def _add_doubly_robust(case: Case) -> None:
     note = f"{begins.size:,} episodes, by their final weights worth {case.effective:,.0f}"
     row = Row(
         "doubly robust", DOUBLY_ROBUST, {"start states": found.value}, perf_counter() - began, note,
-        case.interval(found, "doubly robust"), None, (found,),
+        case.interval(found, "doubly robust", NOT_COVERED if rests else NOT_A_CHANGE), None, (found,),
     )  # fmt: skip
     case.add(row, first=carries)
     case.notes.append(

@@ -33,7 +33,7 @@ LAMBDAS = (0.0, 0.5, 0.8, 0.95, 1.0)
 """Trace parameters that are compared on-policy."""
 WITH_RATIOS = (0.0, 0.5, 0.9)
 """With ratios, which multiply along the trace."""
-COMPARED = 5_000
+COMPARED = 3_000
 """Steps on which λ is chosen, about."""
 MOST = 50_000
 """Steps on which the dimension is chosen, about."""
