@@ -10,10 +10,10 @@ import signal
 from itertools import pairwise
 
 import numpy as np
+from tlstd.cluster.shard import Shard
 
 from tests.helpers import random_transitions
 from tlstd import Transitions
-from tlstd.cluster.shard import Shard
 from tlstd.core.arrays import FloatArray
 
 N = 200

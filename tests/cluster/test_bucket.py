@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tlstd.evaluation.evaluation import Evaluation
 
 import tlstd
 from tests.cluster.logs import SHORT, in_files
@@ -15,7 +16,6 @@ from tests.cluster.test_evaluate import FEW
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.log_shard import LogFile
 from tlstd.errors import InvalidInputError
-from tlstd.evaluation.evaluation import Evaluation
 from tlstd.logs.log import Log
 from tlstd.page import write_page
 

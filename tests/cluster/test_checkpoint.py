@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
+from tlstd.cluster.question import Question
+from tlstd.evaluation.evaluation import Evaluation
 
 from tests.cluster.logs import SHORT, in_files
 from tlstd.cluster.evaluate import evaluate_files
-from tlstd.cluster.question import Question
 from tlstd.errors import StateError
-from tlstd.evaluation.evaluation import Evaluation
 from tlstd.features import RBF
 
 LOG = SHORT.with_columns(

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tlstd.cluster.shard import Shard
 from typer.testing import CliRunner
 
 from tests.cluster.logs import LOG, in_files
 from tlstd.cli.app import app
 from tlstd.cluster.log_shard import LogFile, LogShard
 from tlstd.cluster.plan import plan
-from tlstd.cluster.shard import Shard
 from tlstd.errors import InvalidInputError
 from tlstd.logs.readers import file_names
 

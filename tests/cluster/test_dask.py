@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tlstd.cluster.operator import ShardedOperator
 from typer.testing import CliRunner
 
 from tests.cluster.logs import SHORT, in_files
@@ -21,7 +22,6 @@ from tests.cluster.parts import PARTS, Mortal, die_once, load, mostly_right
 from tlstd.cli.app import app
 from tlstd.cluster.clients import local_workers
 from tlstd.cluster.evaluate import evaluate_files
-from tlstd.cluster.operator import ShardedOperator
 from tlstd.cluster.shard_pool import InProcess, OnDask
 
 LOADS = [partial(load, i) for i in range(len(PARTS))]

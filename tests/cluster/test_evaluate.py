@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tlstd.evaluation.evaluation import Evaluation
 
 import tlstd
 from tests.cluster.logs import SHORT, in_files
@@ -18,7 +19,6 @@ from tlstd.cluster.files import prepare
 from tlstd.cluster.log_shard import LogFile
 from tlstd.cluster.shard_pool import InProcess
 from tlstd.errors import InvalidInputError, StateError
-from tlstd.evaluation.evaluation import Evaluation
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.logs.messages import joined_note
 from tlstd.logs.readers import file_names

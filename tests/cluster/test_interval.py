@@ -10,6 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from tlstd.cluster.group_sums import spread
+from tlstd.cluster.interval import UNEXPLAINED, AskedMean, Guess, sharded_interval
+from tlstd.cluster.operator import ShardedOperator
+from tlstd.cluster.shard import AskedStates, Shard
 
 import tlstd
 from tests.cluster.logs import LOG, in_files
@@ -17,10 +21,6 @@ from tests.cluster.parts import WHOLE, N, cut, mostly_right
 from tlstd import KrylovLSTD, Transitions
 from tlstd.cluster import evaluate as of_files
 from tlstd.cluster.evaluate import evaluate_files
-from tlstd.cluster.group_sums import spread
-from tlstd.cluster.interval import UNEXPLAINED, AskedMean, Guess, sharded_interval
-from tlstd.cluster.operator import ShardedOperator
-from tlstd.cluster.shard import AskedStates, Shard
 from tlstd.cluster.shard_pool import InProcess
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.evaluation import table_states

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from tlstd.cluster.operator import ShardedOperator
+from tlstd.cluster.shard import Shard
 from tlstd_lab.energy_programme import never_store
 from tlstd_lab.processes.garnet import garnet_off_policy
 
 from tests.cluster.parts import WHOLE, cut
 from tests.estimators.test_merging import restarted, steps
 from tlstd import KrylovLSTD, TileCoder, Transitions
-from tlstd.cluster.operator import ShardedOperator
-from tlstd.cluster.shard import Shard
 from tlstd.cluster.shard_pool import InProcess
 from tlstd.cluster.tree_sums import joined, pairwise_sum, tree_sums
 from tlstd.domains.energy_storage import EnergyStorage

@@ -54,6 +54,7 @@ def test_sound_logs_are_not_red(policy: Any) -> None:
 def test_in_files(tmp_path: Path) -> None:
     """A file is no episode: every row is one, with workers too."""
     from tlstd.cluster.evaluate import evaluate_files  # here: the other tests do without
+    from tlstd.evaluation import Question
 
     frame = pl.DataFrame(decisions())
     for i in range(4):
@@ -61,7 +62,7 @@ def test_in_files(tmp_path: Path) -> None:
     whole = tlstd.evaluate(frame, gamma=0.0, estimators=("KrylovLSTD",))
     for found in (
         tlstd.evaluate(tmp_path, gamma=0.0, estimators=("KrylovLSTD",)),
-        evaluate_files(tmp_path, gamma=0.0, estimators=("KrylovLSTD",)),
+        evaluate_files(tmp_path, question=Question(gammas=(0.0,), estimators=("KrylovLSTD",))),
     ):
         assert found.value == pytest.approx(whole.value, rel=1e-9)
         assert str(found.interval()) == str(whole.interval())

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.evaluation.logs import random_decisions, simulated
+from tlstd import Log, TileCoder
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.evaluation.episode_values import (
     EpisodeValue,
@@ -310,3 +311,27 @@ def test_doubly_robust_is_unbiased_where_the_log_lacks_actions(gamma: float) -> 
         errors.append(found.value - truth)
     assert missing > 300
     assert abs(np.mean(errors)) < 3.0 * np.std(errors) / np.sqrt(400)
+
+
+def test_values_behind_doubly_robust_ones_are_over_all_actions() -> None:
+    """With features that overlap: q, v and v of the next state by the weights of the other folds, action by action."""
+    rng = np.random.default_rng(0)
+    states = rng.random((400, 1))
+    actions = np.where(states[:, 0] < 0.5, 0, rng.integers(0, 2, 400))  # action 1 is not logged below one half
+    log = Log.from_arrays(states, states[:, 0] + actions, actions=actions, terminated=np.arange(400) % 4 == 3)
+    coder, gamma, worth = TileCoder([0.0], [1.0], tiles=6, tilings=3), 0.8, -2.0
+    policy = Target(function=lambda s: np.column_stack([0.3 + 0.2 * s[:, 0], 0.7 - 0.2 * s[:, 0]]))
+    fit = fit_actions(log, coder, gamma, policy)
+    assert fit.silent
+    q, v, v_next = fit.doubly(worth)
+    Phi = coder.encode_many(states).toarray()[:, fit.system.ids]
+    d = Phi.shape[1]
+    for t in range(0, 400, 7):
+        column = fit.folds.tolist().index(fit.steps.fold[t])
+        W = (fit.weights[0] + worth * fit.weights[1])[:, column].reshape(2, d)
+        every = Phi @ W.T + fit.offsets
+        chances = policy.probabilities(states, 2)
+        assert q[t] == pytest.approx(every[t, actions[t]])
+        assert v[t] == pytest.approx(chances[t] @ every[t])
+        if not log.terminated[t]:
+            assert v_next[t] == pytest.approx(chances[t + 1] @ every[t + 1])

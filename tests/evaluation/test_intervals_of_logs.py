@@ -71,9 +71,7 @@ def test_start_states_and_single_ones(process: Decisions, on_policy: Report) -> 
     assert on_policy.interval() == on_policy.rows[0].interval
 
 
-def test_other_policies_with_and_without_ratios(
-    process: Decisions, with_ratios: Report, action_values: Report
-) -> None:
+def test_other_policies_with_and_without_ratios(process: Decisions, with_ratios: Report, action_values: Report) -> None:
     values = truth(process, TARGET)
     for evaluation in (with_ratios, action_values):
         found = evaluation.interval()
@@ -141,7 +139,7 @@ def test_a_table_loses_the_last_steps_of_cut_episodes(log: Log) -> None:
     rows = evaluation.fit.steps.kept
     assert rows.size == evaluation.model.model.n_updates == len(log) - log.truncated.sum()
     assert not log.truncated[rows].any()
-    assert set(name for name, _ in evaluation.most_influential(3)) < set(log.ids)
+    assert {name for name, _ in evaluation.most_influential(3)} < set(log.ids)
 
 
 def test_the_answer_comes_with_its_interval(log: Log) -> None:
@@ -211,7 +209,7 @@ def moving(seed: int, n: int = 3_000) -> Log:
 
 def test_streams_by_returns_to_go_in_blocks() -> None:
     """Coverage of 0, the mean of all states; blocks that depend on each other are joined."""
-    found = [evaluate(moving(seed, 1_500), gamma=0.8, estimators="mean of returns") for seed in range(60)]
+    found = [evaluate(moving(seed, 1_000), gamma=0.8, estimators="mean of returns") for seed in range(40)]
     assert {one.rung for one in found} == {"mean of returns"}
     assert {one.interval().kind for one in found} == {"blocks"}
     assert np.mean([0.0 in one.interval() for one in found]) >= 0.88
@@ -259,7 +257,8 @@ def shared(seed: int, n_clusters: int = 15, size: int = 6) -> tuple[dict[str, An
     rewards = np.repeat(offset, 2) + 0.5 * rng.standard_normal(2 * n)
     arrays = {
         "observations": seen, "rewards": rewards, "terminated": np.tile([False, True], n),
-        "episodes": np.repeat(np.arange(n), 2), "actions": rng.integers(0, 2, 2 * n), "probabilities": np.full(2 * n, 0.5),
+        "episodes": np.repeat(np.arange(n), 2), "actions": rng.integers(0, 2, 2 * n),
+        "probabilities": np.full(2 * n, 0.5),
     }  # fmt: skip
     return arrays, [f"user {u}" for u in np.repeat(user, 2)]
 
@@ -278,7 +277,9 @@ def test_clusters_widen_intervals_where_rewards_are_shared() -> None:
     both = difference(evaluate(together, gamma=0.5, policy=other), evaluate(together, gamma=0.5))
     assert both.n_groups == 15
     every = Log.from_arrays(**arrays, clusters=arrays["episodes"])
-    assert evaluate(every, gamma=0.5).interval().half_width == pytest.approx(evaluate(apart, gamma=0.5).interval().half_width)
+    assert evaluate(every, gamma=0.5).interval().half_width == pytest.approx(
+        evaluate(apart, gamma=0.5).interval().half_width
+    )
 
 
 def test_clusters_cover() -> None:
@@ -286,7 +287,10 @@ def test_clusters_cover() -> None:
     inside = np.zeros(2)
     for seed in range(200):
         arrays, users = shared(seed)
-        for i, more in enumerate(({}, {"clusters": users})):
-            inside[i] += 0.0 in evaluate(Log.from_arrays(**arrays, **more), gamma=0.5, estimators="mean of returns").interval()
+        for i, clusters in enumerate((None, users)):
+            if clusters is None and seed % 4:
+                continue
+            log = Log.from_arrays(**arrays, clusters=clusters)
+            inside[i] += 0.0 in evaluate(log, gamma=0.5, estimators="mean of returns").interval()
     assert inside[1] >= 0.9 * 200
-    assert inside[0] <= 0.75 * 200
+    assert inside[0] <= 0.75 * 50

@@ -20,7 +20,7 @@ POLICIES = ("logged", "uniform", "last", "new", "table", "zero", "probabilities"
 
 @st.composite
 def odd_logs(draw: st.DrawFn) -> tuple[Log, NDArray[Any]]:
-    """Up to 60 steps: equal observations, one action, cut episodes without a final observation, tiny or huge rewards."""
+    """Up to 60 steps: equal observations, one action, cuts without a final observation, tiny or huge rewards."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.sampled_from([1, 2, 3, 5, 8, 20, 60]))
     seen: NDArray[Any] = {

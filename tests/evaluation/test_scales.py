@@ -90,13 +90,14 @@ def test_all_intervals_differences_and_views(scale: float) -> None:
 @pytest.mark.parametrize("scale", [1e-200, 1e98])
 def test_a_log_in_files(scale: float, tmp_path: Path) -> None:
     from tlstd.cluster.evaluate import evaluate_files  # here: the other tests do without
+    from tlstd.evaluation import Question
 
     found = []
     for s in (1.0, scale):
         folder = tmp_path / str(s)
         folder.mkdir()
         files = in_files(SHORT.with_columns(reward=pl.col("reward") * s), folder, 3)
-        interval = evaluate_files(files, gamma=0.9, estimators=("KrylovLSTD",)).rows[0].interval
+        interval = evaluate_files(files, question=Question(gammas=(0.9,), estimators=("KrylovLSTD",))).rows[0].interval
         assert interval is not None
         found.append([interval.low / s, interval.high / s, interval.degrees])
     assert_allclose(found[1], found[0], rtol=1e-9)

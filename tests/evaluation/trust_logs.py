@@ -105,7 +105,7 @@ def pole(seed: int) -> Case:
 
 
 def pole_off(seed: int) -> Case:
-    log = play("CartPole-v1", pole_policy(0.6), 120, known=False, limit=200, seed=seed)
+    log = play("CartPole-v1", pole_policy(0.6), 60, known=False, limit=200, seed=seed)
     return Case(log, {"gamma": 0.9, "policy": pole_policy(0.4)})
 
 

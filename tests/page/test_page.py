@@ -234,6 +234,7 @@ def test_a_refusal_has_no_value_anywhere() -> None:
     marks = re.findall(r'<circle class="dot"', "".join(section.content))
     assert len(marks) == len(made.rows) - 1
     assert "do not read single values" in words_of(parts.episodes(made, parts.Numbering()))
+    assert json.loads(made.to_json())["best_estimate"] == {"value": None, "by": "LSTDQ"}
 
 
 def test_figures_say_that_they_show_the_model_before_debiasing(report: Report) -> None:

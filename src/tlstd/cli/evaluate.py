@@ -354,9 +354,15 @@ def _on_workers(
     """Evaluate on processes of this machine, or on a cluster."""
     from tlstd.cluster.clients import connected, local_workers
     from tlstd.cluster.evaluate import evaluate_files
+    from tlstd.evaluation.question import Question
 
     report("waiting for workers", 0.0)
-    question |= {"start": _start(question["start"], discrete=False)}
+    asked = Question(
+        gammas=(question["gamma"],),
+        policies=(question["policy"],),
+        starts=(_start(question["start"], discrete=False),),
+        **{name: question[name] for name in ("features", "level", "cost", "compare")},
+    )
     with connected(cluster) if cluster is not None else local_workers(workers) as client:
         found: Report = evaluate_files(
             source.logs,
@@ -366,7 +372,8 @@ def _on_workers(
             options=source.options,
             storage=source.storage,
             report=lambda text, share: report(text, 0.9 * share),
-            **question,
+            question=asked,
+            **{name: question[name] for name in ("on_error", "checkpoint", "spill")},
         )
     return found
 

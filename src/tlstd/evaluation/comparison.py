@@ -27,8 +27,8 @@ class Comparison:
     other: Report
     """Its answer."""
     difference: Interval
-    """Of the value of the policy asked for less the other's."""
-    first: str = "the policy asked for"
+    """Of the value of the target policy less the other's."""
+    first: str = "the target policy"
     """Of which this is said."""
     unsure: str = ""
     """Why it is not known whether more is better; empty if it is."""

@@ -209,7 +209,7 @@ class Case:
     @property
     def model(self) -> Fit:
         """What single states are predicted by."""
-        found = self.actions if self.states is None else self.states
+        found = self.states if self.actions is None else self.actions
         assert found is not None
         return found
 
@@ -460,8 +460,8 @@ def _another_policy(case: Case, target: Target) -> None:
             _add_weighted(case)
     elif not knows_actions:
         raise InvalidInputError(
-            "the policy is given by probabilities of the logged actions alone, and the log has none of the policy that "
-            'acted: pass a function or a table of all actions, or probabilities="estimate"'
+            "the policy is given by probabilities of the logged actions alone, and the log has none of the logged "
+            'policy: pass a function or a table of all actions, or probabilities="estimate"'
         )
 
 
@@ -546,8 +546,7 @@ def _add_doubly_robust(case: Case) -> None:
     begins, ends = steps.starts, steps.episode_ends
     if not begins.size:
         return
-    worth = 0.0 if case.silence is None else (case.silence.limits.low + case.silence.limits.high) / 2.0
-    q, v, v_next = fit.doubly(worth)
+    q, v, v_next = fit.doubly(fit.worth)
     rows, behind_last = between_steps(begins, ends)
     first = behind_last - (ends - begins)
     values = np.zeros(rows.size)
@@ -564,7 +563,7 @@ def _add_doubly_robust(case: Case) -> None:
         size = float(np.abs(weights * v_next[last]).sum())
         if not size < MATTERS * case.interval(found, "doubly robust").half_width:
             parts = fit.value(fit.of_rows(steps.after[last], weights, steps.fold[last], None))
-            behind = parts[0].mixed(parts[1], worth) if len(parts) > 1 else parts[0]
+            behind = parts[0].mixed(parts[1], fit.worth) if len(parts) > 1 else parts[0]
             moved = found.contributions + by_episode(behind.found, steps, case.log).contributions
             found = found._replace(contributions=moved - moved.mean())
     carries = case.known and begins.size == case.log.start_rows.size >= 2 and found.effective >= ENOUGH

@@ -44,7 +44,10 @@ class Report:
     views: Views = field(repr=False)
     """Values along some episodes and over pairs of columns."""
     best_estimate: float
-    """The point of least estimated mean squared error: the answer, or a row that assumes more and agrees with it."""
+    """The point of least estimated mean squared error: the answer, or a row that assumes more and agrees with it.
+
+    NaN of a refusal beside which no row is better.
+    """
     best_by: str
     """The row that it comes from."""
     notes: tuple[str, ...]
@@ -64,6 +67,7 @@ class Report:
     def of(cls, case: Case, trust: Trust, views: Views, left_out: LeftOut | None = None) -> Report:
         """The report of a case in which everything was found."""
         best = best_row(case.rows)
+        refused = best is case.rows[0] and best.name == "LSTDQ" and case.silence is not None and case.silence.refuses
         n = case.log.n_dropped
         left = LeftOut(0, 0, n, n + case.log.n_episodes) if left_out is None else left_out
         log, notes = case.log, tuple(case.notes)
@@ -71,7 +75,7 @@ class Report:
             tuple(case.rows),
             trust,
             views,
-            best.value,
+            float("nan") if refused else best.value,
             best.name,
             notes,
             case,
@@ -202,7 +206,7 @@ class Report:
         >>> print(report.interval())
         -0.10282 ± 0.25  [-0.35, 0.153]
         >>> print(report.interval([1]))
-        -0.00081452 ± 0.23  [-0.234, 0.228]
+        -0.00081029 ± 0.23  [-0.234, 0.228]
         """
         level = self.case.question.level if level is None else level
         if states is None:

@@ -20,7 +20,6 @@ from typing import NamedTuple, TypeVar, cast
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator, cg
 
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.units import safe_unit
@@ -52,7 +51,7 @@ WORSE = 3
 """Dimensions in a row that are worse than the best, after which it ends."""
 COVARIANCE_RIDGE = 1e-3
 """Added to the feature covariance, in units of the mean ‖x‖²."""
-DENSE = 3_000
+DENSE = 5_000
 """Features up to which the covariance is decomposed; beyond, its systems are solved by conjugate gradients."""
 
 
@@ -383,25 +382,32 @@ def _largest(table: FloatArray) -> int:
 
 
 class _Covariance:
-    """C = XᵀX/N + ηI, as the norm gᵀC⁻¹g."""
+    """C = XᵀX/N + ηI, as the norm gᵀC⁻¹g. Features of different actions never occur together: C has their blocks."""
 
     def __init__(self, system: System) -> None:
-        self.system = system
-        self.ridge = COVARIANCE_RIDGE * system.square
-        self.factor = None
-        if system.n <= DENSE:
-            C = covariance(system)
-            C[np.diag_indices(system.n)] += self.ridge
-            self.factor = scipy.linalg.cho_factor(C, overwrite_a=True)
+        self.system, self.factors = system, None
+        self.ridge = COVARIANCE_RIDGE * (system.square or 1.0)
+        if system.n * system.ids.size <= DENSE**2:
+            blocks = covariance(system)
+            if not system.square > 0.0:  # nothing that the policy does is in the log
+                self.ridge = COVARIANCE_RIDGE * (sum(float(np.trace(C)) for C in blocks) or 1.0)
+            self.factors = [self._factor(C) for C in blocks]
+
+    def _factor(self, C: FloatArray) -> tuple[FloatArray, bool]:
+        C[np.diag_indices(len(C))] += self.ridge
+        found: tuple[FloatArray, bool] = scipy.linalg.cho_factor(C, overwrite_a=True)
+        return found
 
     def square(self, g: FloatArray) -> float:
         """gᵀC⁻¹g."""
-        if self.factor is not None:
-            return float(g @ scipy.linalg.cho_solve(self.factor, g))
-        n = len(self.system.steps)
+        if self.factors is not None:
+            parts = zip(np.split(g, len(self.factors)), self.factors, strict=True)
+            return sum(float(part @ scipy.linalg.cho_solve(factor, part)) for part, factor in parts)
+        from scipy.sparse.linalg import LinearOperator, cg  # here: slow to import, and small systems need none of it
 
         def apply(v: FloatArray) -> FloatArray:
             on = self.system.on(np.reshape(v, (-1, 1)))[0]
+            n = len(self.system.steps)
             found: FloatArray = self.system.back(on, None)[:, 0] / n + self.ridge * np.ravel(v)
             return found
 
@@ -409,22 +415,20 @@ class _Covariance:
         return float(g @ solution)
 
 
-def covariance(system: System) -> FloatArray:
-    """XᵀX/N, (n, n)."""
-    C = np.zeros((system.n, system.n))
+def covariance(system: System) -> list[FloatArray]:
+    """XᵀX/N, the block (d, d) of each action; of pairs there is one."""
     n, d, steps = len(system.steps), system.ids.size, system.steps
-    assert isinstance(system, (StateSystem, ActionSystem, PairSystem))
+    assert isinstance(system, (ActionSystem, PairSystem))
     here = np.arange(n) if isinstance(system, PairSystem) else steps.here
-    for a, own in enumerate(system.taken if isinstance(system, ActionSystem) else [np.arange(n)]):
-        if not own.size:
-            continue
+    blocks = []
+    for own in system.taken if isinstance(system, ActionSystem) else [np.arange(n)]:
         counts = np.bincount(here[own], minlength=system.rows.size).astype(np.float64)
-        block, start = C[a * d : (a + 1) * d, a * d : (a + 1) * d], 0
+        block, start = np.zeros((d, d)), 0
         for rows in system.rows.blocks:
             weight = counts[start : start + rows.shape[0]]
             some, start = np.flatnonzero(weight), start + rows.shape[0]
             X = rows[some]
             product = X.T @ (sp.diags_array(weight[some]) @ X) if sp.issparse(X) else X.T @ (weight[some, None] * X)
             block += product.toarray() if sp.issparse(product) else product
-    C /= n
-    return C
+        blocks.append(block / n)
+    return blocks

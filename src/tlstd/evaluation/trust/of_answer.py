@@ -26,6 +26,9 @@ LISTED = 5
 """Episodes that are listed."""
 SKEWED = 1.0 / 3.0
 """Skewness of the answer from which its tail rests on fewer than about nine episodes."""
+UNEVEN = 0.9
+"""Share of the number of episodes: blocks of a stream that differ by a few steps are worth a little less than their
+number, which the check of episodes is about."""
 WRONG, VERY_WRONG = 0.05, 0.1
 """Differences of the mean ratio from 1."""
 SOME, ALL = 0.1, 1.0
@@ -41,7 +44,7 @@ def effective(evidence: Evidence) -> Check:
     worth = min(found.degrees + 1.0, groups)
     weights = evidence.rung == DOUBLY_ROBUST.name
     enough = float(ENOUGH if not weights else 40)
-    state = graded(worth < min(enough, 0.999 * groups), worth < FEW)
+    state = graded(worth < min(enough, UNEVEN * groups), worth < FEW)
     sentence = f"The {groups:,.0f} episodes (or blocks) are worth {worth:,.0f} equally important ones"
     if state != "green":
         sentence += (
