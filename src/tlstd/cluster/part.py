@@ -98,10 +98,8 @@ class Part:
         """The steps, and the features of their states, for a system of some kind."""
         log = self.shard._log
         if name == "joint":
-            assert target is not None
-            system = fits.pair_system(log, features, gamma, target)
-            made = replace(self, target=target, steps=self.steps | {name: system.steps})
-            return replace(made, rows=self.rows | {name: system.rows}, systems=self.systems | {name: system})
+            pairs, rows = fits.logged_pairs(log, features, gamma)
+            return replace(self, target=target, steps=self.steps | {name: pairs}, rows=self.rows | {name: rows})
         own = None if target is None else self._target(target)
         steps = steps_of(log, gamma) if name == "states" or own is None else fits.action_steps(log, gamma, own)
         same = (of for of, other in self.steps.items() if of != "joint" and np.array_equal(other.states, steps.states))
@@ -154,12 +152,13 @@ class Part:
         found: FloatArray = of_logged_actions(own, log, n_actions) / log.probabilities
         return found
 
-    def of_pairs(self, ids: IntArray, group: IntArray, fold: IntArray) -> Part:
+    def of_pairs(self, ids: IntArray, group: IntArray, fold: IntArray, features: FeatureMap) -> Part:
         """With the system of state and continuous action side by side."""
-        steps, old = self._dealt("joint", group, fold), self.systems["joint"]
-        assert isinstance(old, PairSystem)
-        rows = old.rows.over(ids)
-        return self._with("joint", steps, rows, PairSystem(steps, rows, old.behind.over(ids)))
+        steps, rows = self._dealt("joint", group, fold), self.rows["joint"].over(ids)
+        actions = self.shard._log.actions
+        assert self.target is not None and actions is not None
+        behind = fits.pairs_under(features, self.target, steps.states, actions.shape[1], ids)
+        return self._with("joint", steps, rows, PairSystem(steps, rows, behind))
 
     def of_actions(self, ids: IntArray, group: IntArray, fold: IntArray, n_actions: int) -> Part:
         """With the rows of action values; :meth:`supported` makes their system."""
@@ -283,10 +282,10 @@ class Part:
         return self.gaps
 
     def moments(self, name: str) -> FloatArray:
-        """(n + 2, 1): sums of features over rows (0 for action values), Σ ‖x‖² and the number of rows."""
+        """(n + 2, 1): Σ (1 - x)² over rows, Σ ‖x‖² and the number of rows; of action values no feature is constant."""
         system = self.systems[name]
-        sums = system.sums if isinstance(system, (StateSystem, PairSystem)) else np.zeros(system.n)
         n = len(system.steps) if isinstance(system, PairSystem) else system.n_rows
+        sums = system.sums if isinstance(system, (StateSystem, PairSystem)) else np.full(system.n, float(n))
         return np.concatenate([sums, [system.squares, float(n)]])[:, None]
 
     def contents(self, name: str) -> str:

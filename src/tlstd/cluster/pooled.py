@@ -222,7 +222,7 @@ class PooledFits:
         features, pool = self.features(case, True), self.pool
         chosen = fits.fit_pairs(self.sample, features, case.gamma, target).selection
         steps, ids, first = self._encoded(case, "joint", features, Target(function=target.function))
-        self._change("of_pairs", "joint", steps, ids)
+        self._change("of_pairs", "joint", steps, ids, features)
         sums = pool.total("constants", "joint")
         offsets = fits.solved_constants(sums[:, :-1], sums[:, -1])
         pool.change("with_constants", [("joint", offsets, False)] * len(pool))

@@ -371,17 +371,19 @@ def solved_constants(A: FloatArray, b: FloatArray) -> FloatArray:
     return c
 
 
-def pair_system(
-    log: Log, features: FeatureMap, gamma: float, target: Target, ids: IntArray | None = None
-) -> PairSystem:
-    """The system of state and continuous action side by side, over the features that occur or over ``ids``."""
-    steps = _some(steps_of(log, gamma, distinct=False)) if ids is None else steps_of(log, gamma, distinct=False)
+def pair_system(log: Log, features: FeatureMap, gamma: float, target: Target) -> PairSystem:
+    """The system of state and continuous action side by side."""
+    steps, rows = logged_pairs(log, features, gamma)
+    assert log.actions is not None
+    return PairSystem(_some(steps), rows, pairs_under(features, target, steps.states, log.actions.shape[1], rows.ids))
+
+
+def logged_pairs(log: Log, features: FeatureMap, gamma: float) -> tuple[Steps, Rows]:
+    """The steps of a log, and the features of state and continuous action of each."""
+    steps = steps_of(log, gamma, distinct=False)
     assert log.actions is not None
     states = columns(steps.states)
-    rows = Rows.of(features, np.hstack([states[steps.here], log.actions[steps.kept]]))
-    rows = rows if ids is None else rows.over(ids)
-    behind = pairs_under(features, target, steps.states, log.actions.shape[1], rows.ids)
-    return PairSystem(steps, rows, behind)
+    return steps, Rows.of(features, np.hstack([states[steps.here], log.actions[steps.kept]]))
 
 
 def pairs_under(features: FeatureMap, target: Target, observations: NDArray[Any], size: int, ids: IntArray) -> Rows:
