@@ -33,7 +33,7 @@ def walk(n_episodes: int = 120, seed: int = 0) -> pl.DataFrame:
 def chain(n_episodes: int = 150, seed: int = 0) -> pl.DataFrame:
     """Five discrete states in a row; the last one pays and ends."""
     rng = np.random.default_rng(seed)
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for episode in range(n_episodes):
         state = 0
         while state < 5:

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from tests.cluster.logs import LOG, SHORT, in_files
 from tlstd.cli.app import app
 from tlstd.cluster.log_shard import LogFile
-from tlstd.cluster.plan import plan
 from tlstd.cluster.part import Part
+from tlstd.cluster.plan import plan
 from tlstd.errors import InvalidInputError
-from tlstd.logs.reading import Source
 from tlstd.logs.readers import file_names
+from tlstd.logs.reading import Source
 
 
 def test_plan(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import tlstd
-from tests.cluster.logs import LOG, SHORT, ask, chain, in_files, numbers
+from tests.cluster.logs import SHORT, ask, chain, in_files, numbers
 from tests.cluster.parts import always_right, mostly_right, pushing
 from tlstd import Log
 from tlstd.cluster.evaluate import answers_of_files
@@ -65,7 +65,7 @@ def test_bits_of_one_machine(how: str, tmp_path: Path) -> None:
     """The answer, all rows, settings, weights, and what every episode moves; episodes go on from file to file."""
     make, asked = LOGS[how]
     log = make()
-    columns = COLUMNS if how == "columns" else {}
+    columns: dict[str, Any] = COLUMNS if how == "columns" else {}
     options = {"gamma": 0.9} | asked
     rows = {name: of for name, of in options.items() if name != "reward_range"}
     whole = tlstd.evaluate(Log.from_frame(log, **columns), **rows)
@@ -105,14 +105,14 @@ def test_several_questions_in_one_reading(tmp_path: Path) -> None:
 def test_what_is_refused(tmp_path: Path) -> None:
     """With the remedy."""
     pattern = in_files(SHORT, tmp_path, 3)
-    with pytest.raises(InvalidInputError, match="the policy is an array.*pass a function from observations"):
+    with pytest.raises(InvalidInputError, match=r"the policy is an array.*pass a function from observations"):
         ask(pattern, policy=np.full((SHORT.height, 2), 0.5))
     with pytest.raises(InvalidParameterError, match="one process, which holds the whole log: leave it out"):
         ask(pattern, policy=mostly_right, probabilities="estimate")
     with pytest.raises(InvalidParameterError, match="pass a function"):
         ask(pattern, policy="module:function")
+    asked = Question(gammas=(0.9,), rewards=(np.ones(SHORT.height),))
     with pytest.raises(InvalidInputError, match="no file holds: name another"):
-        asked = Question(gammas=(0.9,), rewards=(np.ones(SHORT.height),))
         answers_of_files(pattern, question=asked)
     with pytest.raises(InvalidInputError, match="start has shape"):
         ask(pattern, start=[[1.0, 2.0, 3.0]])

@@ -19,7 +19,6 @@ from tlstd import Log
 from tlstd.cluster.evaluate import answers_of_files
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.evaluation import fits
-from tlstd.evaluation import selection as select
 from tlstd.evaluation.comparison import difference
 from tlstd.evaluation.evaluate import evaluate
 from tlstd.evaluation.fits import Fit
@@ -67,7 +66,7 @@ LOGS: dict[str, tuple[Callable[[], pl.DataFrame], dict[str, Any]]] = {
 def answer(how: str, folder: Path, n_files: int = 4, *, whole: bool = True) -> tuple[Log, Report]:
     """The log, and what its files say."""
     make, asked = LOGS[how]
-    columns = COLUMNS if how == "columns" else {}
+    columns: dict[str, Any] = COLUMNS if how == "columns" else {}
     log = make()
     found = ask(in_files(log, folder, n_files, whole=whole), **asked, **columns)
     assert any("Value and interval are of all steps" in note for note in found.notes)
@@ -204,7 +203,7 @@ def test_spill(how: str, tmp_path: Path) -> None:
     """The same bits from a disk, and nothing is left there."""
     make, asked = LOGS[how]
     pattern = in_files(make(), tmp_path, 4)
-    columns = COLUMNS if how == "columns" else {}
+    columns: dict[str, Any] = COLUMNS if how == "columns" else {}
     found = ask(pattern, **asked, **columns)
     spilled = ask(pattern, spill=tmp_path / "spilled", **asked, **columns)
     assert numbers(found) == numbers(spilled)

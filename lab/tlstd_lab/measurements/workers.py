@@ -1,12 +1,10 @@
 """What an evaluation of a log in many files costs on workers of this machine, and that it survives them.
 
 uv run python -m tlstd_lab.measurements.workers            # seconds of ten million steps: here, on 1 and 2 workers
-uv run python -m tlstd_lab.measurements.workers equality   # the same numbers from 1 to 64 shards and 1 to 4 workers
-uv run python -m tlstd_lab.measurements.workers kills      # a worker killed every ten seconds for ten minutes
+uv run python -m tlstd_lab.measurements.workers equality   # the same bits on 1 to 4 workers
+uv run python -m tlstd_lab.measurements.workers kills      # a worker killed every ten seconds
 uv run python -m tlstd_lab.measurements.workers memory     # samples in memory and on a disk; fewer files
-uv run python -m tlstd_lab.measurements.workers traffic    # bytes of a round, measured and predicted
-uv run python -m tlstd_lab.measurements.workers tasks      # what a task costs the scheduler
-uv run python -m tlstd_lab.measurements.workers coverage   # of the interval from shards
+uv run python -m tlstd_lab.measurements.workers resident   # memory of the asking process and of workers
 uv run python -m tlstd_lab.measurements.workers large FOLDER   # 10⁸ steps, 10⁶ hashed features; 5 GB of files there
 """
 
@@ -21,37 +19,24 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
-from tlstd import KrylovLSTD, TileCoder, Transitions, random_walk
+from tlstd import TileCoder
 from tlstd.cluster.clients import local_workers
 from tlstd.cluster.evaluate import evaluate_files
-from tlstd.cluster.interval import AskedMean, Guess, sharded_interval
-from tlstd.cluster.operator import ShardedOperator
-from tlstd.cluster.shard import AskedStates, Shard, Trace
-from tlstd.cluster.shard_pool import InProcess, OnDask, ShardPool
-from tlstd.core.arrays import FloatArray
-from tlstd.evaluation import Asked, Interval, influences, interval_of
+from tlstd.evaluation.question import Question
 from tlstd_lab.measurements.large_log import STEPS, true_start_value, write
-from tlstd_lab.problems import problem
-from tlstd_lab.processes.garnet import garnet_off_policy
-from tlstd_lab.questions.coverage.problems import problem as problem_of_coverage
 from tlstd_lab.tables import table
 
 STAGES = {
     "reading": "reading",
-    "choosing": "choosing",
-    "encoding": "encoding",
-    "round 0 ": "rounds",
-    "interval": "interval",
+    "choosing": "choosing and encoding",
+    "round 1": "weights",
+    "least squares: interval": "interval",
+    "how far": "checks",
 }
 """What a report begins with, and what is then done."""
 
@@ -79,7 +64,7 @@ def timed(pattern: str | list[str], n_workers: int, **options: Any) -> tuple[dic
     with local_workers(n_workers) if n_workers else nullcontext() as client:
         if client is not None:
             client.gather(client.map(_warm, range(n_workers), pure=False))
-        found = evaluate_files(pattern, gamma=0.99, client=client, report=stages, **options)
+        found = evaluate_files(pattern, question=Question(gammas=(0.99,)), client=client, report=stages, **options)
         seconds = stages.seconds()
     return seconds, str(found.rows[0].interval)
 
@@ -104,102 +89,45 @@ def times(n_steps: int = STEPS) -> None:
     print(table(["seconds", *STAGES.values(), "all", "value"], rows))
 
 
-# --- the same numbers -----------------------------------------------------------------------------------------------
-
-
-def streams() -> dict[str, tuple[Transitions, int, float]]:
-    """Transitions, dimension and λ of three problems."""
-    energy, car = problem("energy"), problem("car-tiles")
-    process = garnet_off_policy(60, 4, 3, 40, np.random.default_rng(0), gamma=0.95, features="binary", active=5)
-    return {
-        "energy storage, 10,000 samples": (_recorded(energy, 10_000), 12, 0.9),
-        "Mountain Car, tiles, 5,000 samples": (_recorded(car, 5_000), 40, 0.9),
-        "Garnet, off-policy, 5,000 samples": (process.sample(5_000, np.random.default_rng(1)), 20, 0.5),
-    }
-
-
-def _recorded(of: Any, n_steps: int) -> Transitions:
-    from tlstd.streams.simulated import record
-
-    return record(of.domain, of.policy, of.features, n_steps=n_steps, seed=0)
-
-
-def _shard(transitions: Transitions, lambda_: float) -> Shard:
-    return Shard.of([transitions], transitions.n_features, lambda_)
-
-
-def equality() -> None:
-    """Largest difference of predictions to one model of all samples, in units of the largest prediction."""
-    rows = []
-    for name, (steps, dimension, lambda_) in streams().items():
-        model = KrylovLSTD(steps.n_features, lambda_=lambda_, dimension=dimension)
-        model.update_many(steps)
-        truth = model.predict(steps.X)
-        for n_shards in (1, 2, 7, 64):
-            ends = np.linspace(0, len(steps), n_shards + 1).astype(int)
-            loads = [partial(_shard, steps[a:b], lambda_) for a, b in pairwise(ends)]
-            here = _predictions(ShardedOperator(InProcess([load() for load in loads])), dimension, steps)
-            away = float(np.abs(here - truth).max() / np.abs(truth).max())
-            same = []
-            for n_workers in (1, 2, 3, 4):
-                with local_workers(n_workers) as client:
-                    there = _predictions(ShardedOperator(OnDask(client, loads)), dimension, steps)
-                same.append("same bits" if (there == here).all() else f"{np.abs(there - here).max():.1e}")
-            rows.append([name, str(n_shards), f"{away:.1e}", *same])
-            print(rows[-1], flush=True)
-    print(table(["", "shards", "away from one model", *(f"{n} workers" for n in (1, 2, 3, 4))], rows))
-
-
-def _predictions(operator: ShardedOperator, dimension: int, steps: Transitions) -> FloatArray:
-    ids, weights = operator.ids, operator.solve(dimension)
-    whole = np.zeros(steps.n_features)
-    whole[ids] = weights[:, 0]
-    found: FloatArray = steps.X @ whole
-    return found
-
-
 # --- workers that die -----------------------------------------------------------------------------------------------
 
 
-def kills(seconds: int = 600, every: int = 10, n_workers: int = 3) -> None:
-    """Rounds over samples from files, for so long, while a worker is killed every so often; and without workers."""
-    from tlstd.cluster.log_shard import LogFile
-
+def equality() -> None:
+    """The same bits on 1 to 4 workers as without workers, of a log of more than a million steps."""
+    rows = []
     with tempfile.TemporaryDirectory() as name:
-        write(Path(name), 300_000, 12)
-        files = [LogFile(str(path)) for path in sorted(Path(name).glob("*.parquet"))]
+        write(Path(name), 1_200_000, 7)
+        pattern = str(Path(name) / "*.parquet")
+        here = _numbers(pattern, None)
+        for n_workers in (1, 2, 3, 4):
+            with local_workers(n_workers) as client:
+                there = _numbers(pattern, client)
+            rows.append([str(n_workers), "same bits" if there == here else "OTHER NUMBERS"])
+            print(rows[-1], flush=True)
+    print(table(["workers", "beside this process"], rows))
+
+
+def _numbers(pattern: str, client: Any) -> list[bytes]:
+    found = evaluate_files(pattern, question=Question(gammas=(0.99,)), client=client)
+    return [W.tobytes() for W in found.fit.weights] + [repr((row.value, row.interval)).encode() for row in found.rows]
+
+
+def kills(every: int = 10, n_workers: int = 3) -> None:
+    """One evaluation while a worker is killed every so often; and without workers."""
+    with tempfile.TemporaryDirectory() as name:
+        write(Path(name), 1_200_000, 12)
+        pattern = str(Path(name) / "*.parquet")
         with local_workers(n_workers) as client:
             stop, killed = threading.Event(), [0]
             killer = threading.Thread(target=_killer, args=(client, every, stop, killed), daemon=True)
             began = time.perf_counter()
             killer.start()
-            operator = _encoded(OnDask(client, files), files)
-            n_steps, V, n_rounds = sum(operator.counts), operator.b(), 0
-            while time.perf_counter() - began < seconds:
-                V = _next(operator, V)
-                n_rounds += 1
-                if n_rounds % 50 == 0:
-                    print(f"{time.perf_counter() - began:.0f} s, {killed[0]} killed, round {n_rounds}", flush=True)
+            found = _numbers(pattern, client)
             lasted = time.perf_counter() - began
             stop.set()
             killer.join()
-        here = _encoded(InProcess([file() for file in files]), files)
-        expected = here.b()
-        for _ in range(n_rounds):
-            expected = _next(here, expected)
-    print(
-        f"{lasted:.0f} s, {killed[0]} workers killed, {n_rounds} rounds over {n_steps:,} steps of "
-        f"{len(operator.counts)} files; without workers {sum(here.counts):,} steps, and "
-        f"{'the same bits' if (expected == V).all() else 'OTHER NUMBERS'}"
-    )
-
-
-def _next(operator: ShardedOperator, V: FloatArray) -> FloatArray:
-    """A product with A, and one with its transpose."""
-    W = operator.matvec(V)
-    product = operator.rmatvec(W / np.abs(W).max())
-    scaled: FloatArray = product / np.abs(product).max()
-    return scaled
+        same = found == _numbers(pattern, None)
+    print(f"{lasted:.0f} s, {killed[0]} workers killed; {'the same bits' if same else 'OTHER NUMBERS'} without workers")
 
 
 def _killer(client: Any, every: float, stop: threading.Event, killed: list[int]) -> None:
@@ -235,14 +163,14 @@ def memory(n_steps: int = 3_000_000, n_files: int = 20) -> None:
             "a third of the files": (names[::3], {}),
         }
         for case, (chosen, options) in cases.items():
-            seconds, most, answer = _in_process_of_its_own(
-                partial(timed, chosen, 0, estimators=("KrylovLSTD",), **options)
+            seconds, most, answer = _in_process_of_its_own(partial(timed, chosen, 0, **options))
+            rounds = seconds["weights"] + seconds["interval"]
+            rows.append(
+                [case, f"{sum(seconds.values()):.0f}", f"{seconds['choosing and encoding']:.1f}", f"{rounds:.1f}"]
             )
-            rounds = seconds["rounds"] + seconds["interval"]
-            rows.append([case, f"{sum(seconds.values()):.0f}", f"{seconds['encoding']:.1f}", f"{rounds:.1f}"])
             rows[-1] += [f"{most / 1e9:.2f}", answer]
             print(rows[-1], flush=True)
-    print(table(["", "seconds", "encoding", "rounds and interval", "GB at most", "value"], rows))
+    print(table(["", "seconds", "choosing and encoding", "weights and interval", "GB at most", "value"], rows))
 
 
 def _in_process_of_its_own(run: Callable[[], tuple[dict[str, float], str]]) -> tuple[dict[str, float], float, str]:
@@ -283,119 +211,19 @@ def _watch(pids: list[int], done: threading.Event, most: list[float]) -> None:
             most[1] = max(most[1], sum(map(_resident_bytes, pids)))
 
 
-def traffic() -> None:
-    """Bytes that workers have sent in a round, to each other and the sum to the client, and what ``--plan`` says."""
-    from tlstd.cluster.log_shard import LogFile
-    from tlstd.cluster.plan import plan
-
-    rows = []
+def resident(n_steps: int = 2_000_000, n_files: int = 8) -> None:
+    """Resident memory at most of this process and of each of two workers."""
     with tempfile.TemporaryDirectory() as name:
-        write(Path(name), 1_000_000, 32)
-        files = [LogFile(str(path)) for path in sorted(Path(name).glob("*.parquet"))]
-        for n_workers in (1, 2, 4):
-            said = plan(files, gamma=0.99, n_workers=n_workers)
-            with local_workers(n_workers) as client:
-                operator = _encoded(OnDask(client, files), files)
-                V = np.ones((operator.n, 1))
-                operator.matvec(V)
-                before = sum(client.run(_sent).values())
-                for _ in range(10):
-                    operator.matvec(V)
-                between = (sum(client.run(_sent).values()) - before) / 10
-            rows.append([str(n_workers), f"{operator.n:,}", f"{8 * operator.n / 1e3:.0f}", f"{between / 1e3:.0f}"])
-            rows[-1].append(f"{(said.between_workers + said.to_client) / 1e3:.0f}")
-            print(rows[-1], flush=True)
-    print(table(["workers", "features", "a vector, kB", "sent by workers in a round, kB", "predicted"], rows))
-
-
-def _encoded(pool: ShardPool, files: list[Any]) -> ShardedOperator:
-    from tlstd.cluster.files import prepare
-    from tlstd.evaluation.task import feature_map
-    from tlstd.evaluation.value_function import ValueFunction
-
-    map_ = feature_map("auto", files[0].read().log)
-    values = ValueFunction(KrylovLSTD(map_.n_features, lambda_=0.9, dimension=1), map_, 0.99)
-    prepare(pool, files)
-    pool.change("encoded", [(values, None, False, 0.9, {})] * len(pool))
-    return ShardedOperator(pool)
-
-
-def _sent(dask_worker: Any) -> int:
-    return int(dask_worker.transfer_outgoing_bytes_total)
-
-
-# --- intervals ------------------------------------------------------------------------------------------------------
-
-
-def coverage(n_sets: int = 200, n_episodes: int = 200, n_shards: int = 7) -> None:
-    """How often the 95% interval of shards has the true mean value of the start states inside; one machine beside it.
-
-    Without a sample's h to begin with, and with weights that are not regularised.
-    """
-    rows = []
-    for name in ("walk", "garnet", "garnet-off"):
-        made, found = problem_of_coverage(name, 0), []
-        for number in range(n_sets):
-            steps, starts = made.draw(n_episodes, np.random.default_rng([0, 0, number]))
-            model = KrylovLSTD(steps.n_features, lambda_=made.lambda_, dimension=1)
-            model.update_many(steps)
-            (influence,) = influences(model, [starts])
-            sharded, n_rounds = _sharded(steps, starts, made.lambda_, n_shards)
-            intervals = (sharded, interval_of(influence.plug_in()), interval_of(influence))
-            found += [
-                (made.start in each, each.standard_error, abs(each.value - sharded.value), n_rounds)
-                for each in intervals
-            ]
-        inside, errors, away, rounds = np.array(found, dtype=np.float64).reshape(n_sets, 3, 4).transpose(2, 1, 0)
-        rows.append([name, *(f"{share:.3f}" for share in inside.mean(axis=1)), f"{(away / errors[0]).max():.1g}"])
-        rows[-1] += [f"{np.abs(errors[1] / errors[0] - 1).max():.1g}", f"{rounds.max():.0f}"]
-        print(rows[-1], flush=True)
-    heads = ["", "shards", "plug-in", "default", "middles apart, standard errors", "standard errors apart", "rounds"]
-    print(table(heads, rows))
-
-
-def _sharded(steps: Transitions, starts: Asked, lambda_: float, n_shards: int) -> tuple[Interval, int]:
-    """The interval of the mean over start states, all from shards, and its rounds."""
-    assert starts.drawn is not None
-    ends, shards = np.linspace(0, len(steps), n_shards + 1).astype(int), []
-    for a, b in pairwise(ends):
-        shard = Shard.of([steps[a:b]], steps.n_features, lambda_)
-        own = np.flatnonzero((starts.drawn >= a) & (starts.drawn < b))
-        X = sp.csr_array(starts.X)[own][:, shard.ids]
-        asked = AskedStates(X, starts.drawn[own] - a, np.zeros(own.size), False)
-        shards.append(replace(shard, asked={"start states": asked}))
-    operator = ShardedOperator(InProcess(shards))
-    weights = operator.solve(operator.n)
-    sums = operator.pool.total("asked_sum", "start states")[: operator.n, 0]
-    mean = AskedMean("start states", sums / starts.drawn.size, 0.0, starts.drawn.size)
-    nothing = Guess(np.zeros(0, dtype=np.int64), np.zeros(0), float("inf"))
-    found = sharded_interval(operator, weights, mean, nothing, 0.95, lambda name, function, *own: function(*own))
-    return found.interval, found.n_rounds
-
-
-def tasks(n_shards: int = 1_000, n_workers: int = 2) -> None:
-    """What a shard costs the client and the scheduler, which are one process here, beside what workers do."""
-    steps = random_walk(9, gamma=0.9).sample(20, np.random.default_rng(0))
-    began: list[tuple[str, float, float]] = []
-
-    def now(what: str) -> None:
-        began.append((what, time.perf_counter(), time.process_time()))
-
-    with local_workers(n_workers) as client:
-        client.gather(client.map(_warm, range(n_workers), pure=False))
-        now("reading (one task a shard)")
-        pool = OnDask(client, [partial(_shard, steps, 0.5)] * n_shards)
-        now("changing (one task a shard)")
-        pool.change("after", [(Trace(),)] * n_shards, lambda done: None)
-        now("numbering (one task a shard, and three questions)")
-        operator = ShardedOperator(pool)
-        now("ten rounds (one task a worker)")
-        for _ in range(10):
-            operator.matvec(np.ones((operator.n, 1)))
-        now("")
-    per = 1e3 / n_shards
-    rows = [[a[0], f"{per * (b[1] - a[1]):.2f}", f"{per * (b[2] - a[2]):.2f}"] for a, b in pairwise(began)]
-    print(table([f"{n_shards:,} shards, {n_workers} workers", "ms a shard", "CPU ms a shard"], rows))
+        write(Path(name), n_steps, n_files)
+        with local_workers(2) as client:
+            pids, done = [os.getpid(), *client.run(os.getpid).values()], threading.Event()
+            most = [[0.0, 0.0] for _ in pids]
+            for pid, own in zip(pids, most, strict=True):
+                threading.Thread(target=_watch, args=([pid], done, own), daemon=True).start()
+            evaluate_files(str(Path(name) / "*.parquet"), question=Question(gammas=(0.99,)), client=client)
+            done.set()
+    names = ["this process", *(f"worker {i}" for i in range(1, len(pids)))]
+    print(table(["", "GB"], [[who, f"{own[1] / 1e9:.2f}"] for who, own in zip(names, most, strict=True)]))
 
 
 # --- large ----------------------------------------------------------------------------------------------------------
@@ -421,7 +249,9 @@ def large(folder: Path, n_files: int = 100) -> None:
         threading.Thread(target=_watch, args=(pids, done, most), daemon=True).start()
         names = [str(path) for path in sorted(folder.glob("*.parquet"))[:n_files]]
         spill = folder / "spill"
-        found = evaluate_files(names, gamma=0.99, client=client, features=tiles, spill=spill, report=report)
+        found = evaluate_files(
+            names, question=Question(gammas=(0.99,), features=tiles), client=client, spill=spill, report=report
+        )
         seconds = stages.seconds()
         done.set()
     print(found.table, found.rows[0].interval, *found.notes, sep="\n")
@@ -435,9 +265,7 @@ COMMANDS = {
     "equality": equality,
     "kills": kills,
     "memory": memory,
-    "traffic": traffic,
-    "coverage": coverage,
-    "tasks": tasks,
+    "resident": resident,
 }
 
 

@@ -13,7 +13,7 @@ from tlstd.cli.outputs import Force
 
 if TYPE_CHECKING:
     from tlstd.cluster.plan import Plan
-    from tlstd.evaluation import Evaluation
+    from tlstd.evaluation.report import Report as Evaluation
     from tlstd.logs import Log
 
 SHORT_HELP = "Evaluate a policy from a log of steps."

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tlstd.cluster.evaluate import evaluate_files
+from tlstd.cluster import evaluate as of_files
 from tlstd.core.arrays import FloatArray
 from tlstd.errors import StateError
-from tlstd.evaluation import Evaluation
+from tlstd.evaluation.question import Question as Asked
+from tlstd.evaluation.report import Report
 from tlstd_lab.campaign.faults import Task, explained
 from tlstd_lab.campaign.row import Row
 from tlstd_lab.campaign.rows.logs import sound
@@ -80,8 +81,21 @@ def _contents(rng: Rng, question: Question) -> Question:
     return question
 
 
-def _numbers(found: Evaluation) -> list[float]:
-    """All that the answer consists of. Of a small log only predictions are made of the rounds."""
+def _answer(**question: Any) -> Report:
+    """From rounds: the log is taken for one that is too large for this process."""
+    asked = {"gamma": "gammas", "policy": "policies", "start": "starts"}
+    given: dict[str, Any] = {asked[name]: (question.pop(name),) for name in asked}
+    given |= {name: question.pop(name) for name in ("estimators", "features", "level", "cost") if name in question}
+    before = of_files.GATHERED, of_files.SAMPLE
+    of_files.GATHERED, of_files.SAMPLE = 0, 100
+    try:
+        return of_files.evaluate_files(question.pop("source"), question=Asked(**given), **question)
+    finally:
+        of_files.GATHERED, of_files.SAMPLE = before
+
+
+def _numbers(found: Report) -> list[float]:
+    """All that the answer consists of."""
     row, interval = found.rows[0], found.interval()
     return [*row.values.values(), interval.low, interval.high, *found.predict(STATES)]
 
@@ -95,18 +109,18 @@ def _task(subject: str, seed: int, folder: Path) -> Task:
             (logs := Path(place) / "logs").mkdir()
             kept = Path(place) / "rounds"
             question = _question(rng, logs)
-            first = _numbers(evaluate_files(**question, checkpoint=kept))
-            again = evaluate_files(**question, checkpoint=kept)
+            first = _numbers(_answer(**question, checkpoint=kept))
+            again = _answer(**question, checkpoint=kept)
             assert "rounds of before" in again.notes[-1] or "round of before" in again.notes[-1], "computed again"
             assert _numbers(again) == first, "another answer by its own rounds"
             another = other(rng, question)
             changed = [name for name in another if another[name] is not question.get(name)]
             with explained(f"{len(question['source'])} files, of which another {', '.join(changed) or 'content'}"):
                 try:
-                    found = _numbers(evaluate_files(**another, checkpoint=kept))
+                    found = _numbers(_answer(**another, checkpoint=kept))
                 except StateError:
                     return "refused"
-                assert found == _numbers(evaluate_files(**another)), "the answer of another question"
+                assert found == _numbers(_answer(**another)), "the answer of another question"
         return "equal"
 
     return task

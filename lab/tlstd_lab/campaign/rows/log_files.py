@@ -15,6 +15,7 @@ import polars as pl
 
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.errors import InvalidInputError
+from tlstd.evaluation.question import Question
 from tlstd_lab.campaign.faults import Task, explained
 from tlstd_lab.campaign.row import Row
 from tlstd_lab.campaign.rows.logs import CHUNK, answer, sound
@@ -32,7 +33,7 @@ Found = tuple[Any, int]
 def _found(source: Any, subject: str) -> Found:
     """What a log in files comes to: its transitions, or, by workers, its value and interval."""
     if subject == "workers":
-        found = evaluate_files(source, gamma=GAMMA, estimators=("KrylovLSTD",))
+        found = evaluate_files(source, question=Question(gammas=(GAMMA,), estimators=("KrylovLSTD",)))
         interval = found.interval()
         return np.array([found.value, interval.low, interval.high]), found.n_steps
     rows, _ = answer(source, CHUNK if subject == "in chunks" else None)
