@@ -195,14 +195,13 @@ def command(
             return
         question |= {"policy": asked.policy, "start": start, "level": level, "cost": cost, "compare": compare or all_}
         with progress() as report, kept_rounds(checkpoint):
+            question |= {"returns": returns, "reward_range": rewards}
             if workers or cluster is not None:
-                ranges = {"--returns": returns is not None, "--rewards": rewards is not None}
-                _refuse_with_workers(against, {"--estimate": estimate, "--all": all_} | ranges)
-                question |= {"on_error": on_error, "checkpoint": checkpoint, "spill": spill}
-                found = asked.named(_on_workers(source, workers, cluster, question, report))
+                _refuse_with_workers({"--estimate": estimate})
+                files = {"on_error": on_error, "checkpoint": checkpoint, "spill": spill}
+                found = _on_workers(source, asked, other, workers, cluster, question, files, report)
             else:
                 question |= {"probabilities": "estimate" if estimate else "logged"}
-                question |= {"returns": returns, "reward_range": rewards}
                 found = _here(source, asked, other, question, report)
             shown = _shown(found, json_)
     except (TlstdError, OSError) as error:
@@ -331,51 +330,64 @@ def _refuse_both(workers: int) -> None:
     )
 
 
-def _refuse_with_workers(against: str | None, given: dict[str, bool]) -> None:
+def _refuse_with_workers(given: dict[str, bool]) -> None:
     from tlstd.errors import InvalidParameterError
 
     for option in (name for name, value in given.items() if value):
         raise InvalidParameterError(
             f"{option} is for one process, which holds the whole log: leave it out, or leave out --workers, --cluster"
         )
-    if against is not None:
-        raise InvalidParameterError(
-            f"--against {against!r} with workers: differences are taken in one process; leave out --workers, --cluster"
-        )
 
 
 def _on_workers(
     source: _Source,
+    asked: _Asked,
+    other: _Asked | None,
     workers: int,
     cluster: str | None,
     question: dict[str, Any],
+    files: dict[str, Any],
     report: Told,
 ) -> Report:
-    """Evaluate on processes of this machine, or on a cluster."""
+    """Evaluate on processes of this machine, or on a cluster; another policy too, if there is one."""
     from tlstd.cluster.clients import connected, local_workers
-    from tlstd.cluster.evaluate import evaluate_files
+    from tlstd.cluster.evaluate import answers_of_files
+    from tlstd.errors import InvalidParameterError
     from tlstd.evaluation.question import Question
 
     report("waiting for workers", 0.0)
-    asked = Question(
+    one_reading = other is not None and other.columns == source.columns
+    if other is not None and not one_reading and files["checkpoint"] is not None:
+        raise InvalidParameterError(
+            "--against names other columns than --policy, which is another reading and another question: leave out "
+            "--checkpoint, or give one policy as a function"
+        )
+    everything = Question(
         gammas=(question["gamma"],),
-        policies=(question["policy"],),
+        policies=(asked.policy, other.policy) if other is not None and one_reading else (asked.policy,),
         starts=(_start(question["start"], discrete=False),),
-        **{name: question[name] for name in ("features", "level", "cost", "compare")},
+        **{name: question[name] for name in ("features", "level", "cost", "compare", "returns", "reward_range")},
     )
     with connected(cluster) if cluster is not None else local_workers(workers) as client:
-        found: Report = evaluate_files(
-            source.logs,
-            client=client,
-            columns=source.columns,
-            preset=source.preset,
-            options=source.options,
-            storage=source.storage,
-            report=lambda text, share: report(text, 0.9 * share),
-            question=asked,
-            **{name: question[name] for name in ("on_error", "checkpoint", "spill")},
-        )
-    return found
+
+        def answers(question: Question, columns: dict[str, Any] | None) -> tuple[Report, ...]:
+            return answers_of_files(
+                source.logs,
+                question=question,
+                client=client,
+                columns=columns,
+                preset=source.preset,
+                options=source.options,
+                storage=source.storage,
+                report=lambda text, share: report(text, 0.9 * share),
+                **files,
+            )
+
+        found = answers(everything, source.columns)
+        if other is not None and not one_reading:
+            found += answers(replace(everything, policies=(other.policy,)), other.columns)
+    first = asked.named(found[0])
+    return first if other is None else first.compared(other.named(found[1]), level=question["level"])
 
 
 def _n_workers(workers: int, cluster: str | None) -> int:

@@ -58,7 +58,8 @@ class Checkpoint:
             return
         kept = _question_of(self.folder) if n_kept(self.folder) else {}
         self._compare(kept, [])
-        self._write(kept | self._question)
+        if kept != (every := {**kept, **self._question}):
+            self._write(every)
 
     def _compare(self, kept: Mapping[str, Any], unknown: Sequence[str]) -> None:
         others = [*unknown, *(name for name, value in self._question.items() if kept.get(name, value) != value)]

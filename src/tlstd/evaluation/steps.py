@@ -59,6 +59,8 @@ class Rows:
         if not any(sp.issparse(block) for block in blocks):
             return cls([np.asarray(block, dtype=np.float64) for block in blocks], np.arange(n), n)
         blocks = [sp.csr_array(block) for block in blocks]
+        for block in blocks:
+            block.sum_duplicates()  # in order from the beginning: SciPy would do it on the way, and other sums follow
         if n <= 1 << 24:
             seen = np.zeros(n, dtype=np.bool_)
             for block in blocks:
@@ -86,8 +88,20 @@ class Rows:
         order = np.searchsorted(self.ids, ids)
         known = (order < self.ids.size) & (self.ids[np.minimum(order, self.ids.size - 1)] == ids)
         width, new = self.ids.size, np.flatnonzero(known)
+        if new.size == width:  # nothing is left out: entries stay where they are, and only have other numbers
+            blocks = []
+            for block in self.blocks:
+                made = sp.csr_array((block.shape[0], ids.size))
+                sparse = sp.csr_array(block)
+                made.data, made.indptr = sparse.data, sparse.indptr
+                made.indices = new.astype(np.int32)[sparse.indices]
+                blocks.append(made)
+            return Rows(blocks, ids, self.n_features)
         into = sp.csr_array((np.ones(new.size), (order[known], new)), shape=(width, ids.size))
-        return Rows([sp.csr_array(sp.csr_array(block) @ into) for block in self.blocks], ids, self.n_features)
+        blocks = [sp.csr_array(sp.csr_array(block) @ into) for block in self.blocks]
+        for block in blocks:
+            block.sum_duplicates()
+        return Rows(blocks, ids, self.n_features)
 
     def times(self, V: FloatArray) -> FloatArray:
         """Rows times the columns of V (n, k): (M, k)."""
