@@ -124,7 +124,7 @@ def test_the_page_and_the_model(folder: Path) -> None:
 
 
 def test_policy_in_columns_and_dropped_episodes(folder: Path) -> None:
-    """``column:NAME`` is the policy asked for; ``--drop-nan`` and a column left out."""
+    """``column:NAME`` is the target policy; ``--drop-nan`` and a column left out."""
     frame = table().with_columns(p=pl.lit(0.5), right=pl.col("action").cast(float), left=1.0 - pl.col("action"))
     frame = frame.with_columns(pl.when(pl.col("episode") == 3).then(None).otherwise(pl.col("reward")).alias("reward"))
     frame.write_parquet(folder / "steps.parquet")
@@ -143,7 +143,7 @@ def test_policy_in_columns_and_dropped_episodes(folder: Path) -> None:
 
 
 def test_a_policy_against_another(folder: Path) -> None:
-    """The difference in JSON, in words and on the page; policies by function, by columns and the one that acted."""
+    """The difference in JSON, in words and on the page; policies by function, by columns and the logged one."""
     frame = table().with_columns(
         pl.col("action").replace_strict({0: "left", 1: "right"}), p=pl.lit(0.5), pi=pl.lit(0.5)
     )
@@ -156,8 +156,8 @@ def test_a_policy_against_another(folder: Path) -> None:
     acted = tlstd.evaluate(log, gamma=0.9)
     assert found["comparison"]["difference"] == difference(right, acted, level=0.9).to_dict()
     assert (found["value"], found["comparison"]["value"]) == (right.value, acted.value)
-    assert found["comparison"]["light"] == acted.trust.light  # type: ignore[union-attr]
-    assert (found["policy"], found["comparison"]["policy"]) == ("my_policy:moves", "the policy that acted")
+    assert found["comparison"]["light"] == acted.trust.light
+    assert (found["policy"], found["comparison"]["policy"]) == ("my_policy:moves", "the logged policy")
     assert found["comparison"]["better"] == "my_policy:moves"
     assert found["light"] == worst([found["trust"]["light"], found["comparison"]["light"]])
     shown = run(*words, "--policy", "column:pi", "--against", "my_policy:moves", "--cost", "--out", "page.html").stdout
@@ -170,6 +170,43 @@ def test_a_policy_against_another(folder: Path) -> None:
     assert "What the policy costs" in page
     assert "By these values column:pi is better" in page
     assert re.search("read as policy</th><td>pi</td>", page)
+
+
+def test_two_policies_are_answered_together(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The states of the log are encoded once, and its files read once; not where each has columns of its own."""
+    import tlstd.cli.evaluate as cli
+
+    table().with_columns(p=pl.lit(0.5)).write_parquet("steps.parquet")
+    reads = []
+    monkeypatch.setattr(cli, "_read", lambda *given, read=cli._read: reads.append(given) or read(*given))
+    words = ("evaluate", "steps.parquet", "--gamma", "0.9", "--json", "--map", "probability=p")
+    both = json.loads(run(*words, "--policy", "my_policy:right", "--against", "logged").stdout)
+    assert len(reads) == 1
+    alone = [json.loads(run(*words, *said).stdout) for said in (("--policy", "my_policy:right"), ())]
+    assert (both["value"], both["comparison"]["value"]) == (alone[0]["value"], alone[1]["value"])
+    del reads[:]
+    assert run(*words, "--policy", "column:action", "--against", "column:p").exit_code == 0
+    assert len(reads) == 2
+
+
+def test_a_csv_is_evaluated_without_compiled_code(folder: Path) -> None:
+    """Neither compiler, nor cluster, nor what only terminals need is loaded: that takes longer than the answer."""
+    table().write_csv("steps.csv")
+    words = "import sys; from tlstd.cli.app import app\n"
+    words += "app(['evaluate', 'steps.csv', '--gamma', '0.9'], standalone_mode=False)\n"
+    words += "print(*sorted(set(sys.modules) & {'numba', 'llvmlite', 'dask', 'distributed', 'rich', 'tlstd.page'}))"
+    done = process("-c", words)
+    assert done.returncode == 0, done.stderr
+    assert "Trust: " in done.stdout
+    assert done.stdout.splitlines()[-1] == ""
+
+
+def test_all_is_compare(folder: Path) -> None:
+    words = ("evaluate", "steps.parquet", "--gamma", "0.9", "--json")
+    names = [
+        [row["name"] for row in json.loads(run(*words, said).stdout)["estimators"]] for said in ("--all", "--compare")
+    ]
+    assert names[0] == names[1] == ["mean of returns", "KrylovLSTD", "LSTD", "t-LSTD", "TD"]
 
 
 def test_time_limits_and_ends(folder: Path) -> None:

@@ -25,7 +25,7 @@ from tlstd.evaluation.fits import Fit
 from tlstd.evaluation.policies import Target, as_target
 from tlstd.evaluation.question import Question, start_sets
 from tlstd.evaluation.report import Report
-from tlstd.evaluation.silence import supported, supports_of
+from tlstd.evaluation.silence import Support, supported, supports_of
 from tlstd.evaluation.steps import Rows, steps_of
 from tlstd.evaluation.systems import ActionSystem, StateSystem
 from tlstd.evaluation.value_function import ValueFunction
@@ -79,10 +79,12 @@ def of_whole(log: Log, found: Report) -> Fit:
     chosen = replace(fit.selection, paths={})
     if fit.kind == "joint":
         assert target is not None
-        pairs = fits.pair_system(log, fit.features, gamma, target)
-        offsets = fits.solved_constants(*fits.pair_constants(pairs.steps))
-        fits.set_pair_rewards(pairs, offsets)
-        return fits.of_pairs(pairs, fit.features, chosen, target, offsets)
+        pairs, own_rows = fits.pair_rows(log, fit.features, gamma)
+        support = Support.of(own_rows, np.ones(own_rows.size), False)
+        system = fits.pair_system(pairs, own_rows, fit.features, target, support)
+        offsets = fits.solved_constants(*fits.pair_constants(system))
+        fits.set_pair_rewards(system, offsets)
+        return fits.of_pairs(system, fit.features, chosen, target, offsets, system.beyond, support)
     if fit.kind == "states":
         steps = steps_of(log, gamma)
         rows = Rows.of(fit.features, fits.columns(steps.states))

@@ -38,8 +38,8 @@ def test_steps_are_the_transitions_of_the_log(seed: int, discrete: bool, distinc
     assert_array_equal(steps.states[steps.row_of], log.observations)
 
     def features(rows: Any) -> FloatArray:
-        found = steps.states[rows]
-        return np.eye(log.n_observations)[found] if discrete else found
+        found: FloatArray = steps.states[rows]
+        return np.eye(7)[found] if discrete else found
 
     goes_on = steps.discounts > 0.0
     assert 0 < goes_on.sum() < len(steps)

@@ -98,8 +98,9 @@ class Part:
         """The steps, and the features of their states, for a system of some kind."""
         log = self.shard._log
         if name == "joint":
-            pairs, rows = fits.logged_pairs(log, features, gamma)
-            return replace(self, target=target, steps=self.steps | {name: pairs}, rows=self.rows | {name: rows})
+            steps, rows = fits.pair_rows(log, features, gamma)
+            made = replace(self, target=target, steps=self.steps | {name: steps}, rows=self.rows | {name: rows})
+            return made._spilled()
         own = None if target is None else self._target(target)
         steps = steps_of(log, gamma) if name == "states" or own is None else fits.action_steps(log, gamma, own)
         same = (of for of, other in self.steps.items() if of != "joint" and np.array_equal(other.states, steps.states))
@@ -152,13 +153,27 @@ class Part:
         found: FloatArray = of_logged_actions(own, log, n_actions) / log.probabilities
         return found
 
-    def of_pairs(self, ids: IntArray, group: IntArray, fold: IntArray, features: FeatureMap) -> Part:
-        """With the system of state and continuous action side by side."""
+    def of_pairs(self, ids: IntArray, group: IntArray, fold: IntArray) -> Part:
+        """With the rows of state and continuous action side by side; :meth:`supported_pairs` makes their system."""
         steps, rows = self._dealt("joint", group, fold), self.rows["joint"].over(ids)
-        actions = self.shard._log.actions
-        assert self.target is not None and actions is not None
-        behind = fits.pairs_under(features, self.target, steps.states, actions.shape[1], ids)
-        return self._with("joint", steps, rows, PairSystem(steps, rows, behind))
+        return replace(self, steps=self.steps | {"joint": steps}, rows=self.rows | {"joint": rows})
+
+    def pair_support(self) -> Support:
+        """What this part has of pairs of state and action."""
+        rows = self.rows["joint"]
+        return Support.of(rows, np.ones(rows.size), False)
+
+    def supported_pairs(self, features: FeatureMap, support: Support) -> Part:
+        """With the system of pairs, of which those count that are like logged ones."""
+        steps, rows = self.steps["joint"], self.rows["joint"]
+        assert self.target is not None
+        return self._with("joint", steps, rows, fits.pair_system(steps, rows, features, self.target, support))
+
+    def beyond(self) -> FloatArray:
+        """(rows,): the policy's probability of continuous actions that the log does not have."""
+        system = self.systems["joint"]
+        assert isinstance(system, PairSystem)
+        return system.beyond
 
     def of_actions(self, ids: IntArray, group: IntArray, fold: IntArray, n_actions: int) -> Part:
         """With the rows of action values; :meth:`supported` makes their system."""
@@ -189,7 +204,7 @@ class Part:
     def constants(self, name: str) -> FloatArray:
         """Its part of the system (A, b) of the actions' constants, side by side."""
         system = self.systems[name]
-        A, b = fits.constants(system) if isinstance(system, ActionSystem) else fits.pair_constants(system.steps)
+        A, b = fits.constants(system) if isinstance(system, ActionSystem) else fits.pair_constants(_pairs(system))
         return np.column_stack([A, b])
 
     def with_constants(self, name: str, offsets: FloatArray, silent: bool) -> Part:
@@ -198,10 +213,10 @@ class Part:
         if isinstance(system, ActionSystem):
             assert self.chances is not None
             fits.set_rewards(system, offsets, self.chances)
-            if silent and len(system.rewards) < 2:
-                system.rewards.append(np.zeros(len(system.steps)))
         else:
-            fits.set_pair_rewards(system, offsets)
+            fits.set_pair_rewards(_pairs(system), offsets)
+        if silent and len(system.rewards) < 2:
+            system.rewards.append(np.zeros(len(system.steps)))
         return self
 
     def _dealt(self, name: str, group: IntArray, fold: IntArray) -> Steps:
@@ -295,13 +310,20 @@ class Part:
         arrays: list[Any] = [self.rows[name].ids, steps.here, steps.after, steps.fold, steps.rewards, steps.discounts]
         arrays += [self.chances, self._actions()] if self.chances is not None and name == "actions" else []
         arrays += [] if system is None or system.rhos is None else [system.rhos]
-        blocks = [*self.rows[name].blocks, *(system.behind.blocks if isinstance(system, PairSystem) else [])]
+        blocks = list(self.rows[name].blocks)
+        if isinstance(system, PairSystem):
+            arrays, blocks = [*arrays, system.beyond], [*blocks, *system.behind.blocks]
         for block in blocks:
             arrays += [block.data, block.indices, block.indptr] if hasattr(block, "indices") else [block]
         for array in arrays:
             found.update(f"{array.dtype} {array.shape};".encode())
             found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         return found.hexdigest()
+
+
+def _pairs(system: System) -> PairSystem:
+    assert isinstance(system, PairSystem)
+    return system
 
 
 def _nbytes(block: Any) -> int:

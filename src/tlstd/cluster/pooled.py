@@ -222,12 +222,16 @@ class PooledFits:
         features, pool = self.features(case, True), self.pool
         chosen = fits.fit_pairs(self.sample, features, case.gamma, target).selection
         steps, ids, first = self._encoded(case, "joint", features, Target(function=target.function))
-        self._change("of_pairs", "joint", steps, ids, features)
+        self._change("of_pairs", "joint", steps, ids)
+        support = merged(pool.each("pair_support"), False)
+        pool.change("supported_pairs", [(features, support)] * len(pool))
+        self.rounds.add({f"contents of the files, {self.label}pairs of the policy": pool.each("contents", "joint")})
+        beyond = np.concatenate(pool.each("beyond"))
         sums = pool.total("constants", "joint")
         offsets = fits.solved_constants(sums[:, :-1], sums[:, -1])
-        pool.change("with_constants", [("joint", offsets, False)] * len(pool))
+        pool.change("with_constants", [("joint", offsets, bool(beyond.any()))] * len(pool))
         system = self._system("joint", steps, ids, ids.size, first)
-        return fits.of_pairs(system, features, _apart(chosen, steps), target, offsets)
+        return fits.of_pairs(system, features, _apart(chosen, steps), target, offsets, beyond, support)
 
     # --- parts ------------------------------------------------------------------------------------------------------
 

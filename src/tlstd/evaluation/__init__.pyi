@@ -17,6 +17,7 @@ from tlstd.evaluation.intervals import mean_interval as mean_interval
 from tlstd.evaluation.ladder import Row as Row
 from tlstd.evaluation.policies import Target as Target
 from tlstd.evaluation.question import Question as Question
+from tlstd.evaluation.report import Evaluation as Evaluation
 from tlstd.evaluation.report import Report as Report
 from tlstd.evaluation.returns import Returns as Returns
 from tlstd.evaluation.returns import Score as Score

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tlstd.errors import InvalidInputError
+from tlstd.evaluation.episode_values import EpisodeValue
 from tlstd.evaluation.intervals import Interval, difference_of
-from tlstd.evaluation.ladder import clustered
+from tlstd.evaluation.ladder import by_block, by_episode, clustered
 from tlstd.evaluation.silence import between
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class Comparison:
     other: Report
     """Its answer."""
     difference: Interval
-    """Of the value of the policy asked for less the other's."""
-    first: str = "the policy asked for"
+    """Of the value of the target policy less the other's."""
+    first: str = "the target policy"
     """Of which this is said."""
     unsure: str = ""
     """Why it is not known whether more is better; empty if it is."""
@@ -103,10 +104,30 @@ def difference(a: Report, b: Report, *, states: ArrayLike | None = None, level: 
         )
     low, high = a.ends(states)
     other_low, other_high = b.ends(states)
-    pairs = [(low, other_high), (high, other_low)]
+    pairs = [_alike(a, low, b, other_high), _alike(a, high, b, other_low)]
     ends = [difference_of(clustered(one, a.log), clustered(two, a.log), level) for one, two in pairs]
     silent = low is not high or other_low is not other_high
     return between(*ends) if silent and ends[0].value != ends[1].value else ends[0]
+
+
+def _alike(a: Report, one: EpisodeValue, b: Report, two: EpisodeValue) -> tuple[EpisodeValue, EpisodeValue]:
+    """Two values with what the same episodes, or the same blocks of these, move each of them by."""
+    sizes = one.contributions.size, two.contributions.size
+    if sizes[0] == sizes[1]:
+        return one, two
+    for blocks in (a.case.blocks, b.case.blocks):
+        if blocks is None:
+            continue
+        coarse = [by_block(each, blocks) if each.contributions.size == blocks.size else each for each in (one, two)]
+        if coarse[0].contributions.size == coarse[1].contributions.size:
+            return coarse[0], coarse[1]
+    one, two = by_episode(one, a.case.steps_of(one), a.log), by_episode(two, b.case.steps_of(two), b.log)
+    if one.contributions.size != two.contributions.size:
+        raise InvalidInputError(
+            f"one value is known by {one.contributions.size} blocks of the log and the other by "
+            f"{two.contributions.size}: evaluate both with estimators='LSTDQ' or 'KrylovLSTD'"
+        )
+    return one, two
 
 
 def bounds(interval: Interval | None) -> str:
@@ -123,6 +144,6 @@ def sentence(name: str) -> str:
     """A name at the beginning of a sentence; names of functions and columns stay as they are.
 
     >>> sentence("the logged policy"), sentence("my_policies:careful")
-    ('The policy that acted', 'my_policies:careful')
+    ('The logged policy', 'my_policies:careful')
     """
     return f"T{name[1:]}" if name.startswith("the ") else name

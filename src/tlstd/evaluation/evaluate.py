@@ -20,6 +20,7 @@ from tlstd.evaluation.report import Report
 from tlstd.evaluation.silence import given_limits
 from tlstd.evaluation.trust import Evidence, LeftOut, assess
 from tlstd.evaluation.views import views
+from tlstd.features.clipping import clipped_note
 from tlstd.logs.log import Log
 
 Told = Callable[[str, float], None]
@@ -195,6 +196,9 @@ def case_of(
     sets = start_sets(log, start, target, sample)
     if start is None and len(sets) > 1:
         notes.append("The log has no ends: the value is the mean over all its states, and that of the first.")
+    if not isinstance(question.features, str) and log.states.shape[1] and not log.discrete:
+        beyond = clipped_note(question.features, log.states, log.columns)
+        notes += [beyond] if beyond else []
     name = policy_name(policy, log)
     return Case(question, log, gamma, target, sets, limits, report, name, sample=sample, notes=notes)
 
@@ -206,7 +210,11 @@ def answered(case: Case, left_out: LeftOut | None = None) -> Report:
     if asked("LSTD") or asked("t-LSTD") or asked("TD"):
         import_module("tlstd.evaluation.compare").add_compared(case)
     if case.question.estimators is not None:
-        case.rows = [row for row in case.rows if asked(row.name.removesuffix(" with ratios"))] or case.rows
+        case.rows = [row for row in case.rows if asked(row.name.removesuffix(" with ratios"))]
+    if not case.rows:
+        raise InvalidInputError(
+            "none of the rows asked for can be had from this log and policy: leave estimators out to see which can"
+        )
     case.report("how far to trust it", 0.97)
     n = case.log.n_dropped
     left = LeftOut(0, 0, n, n + case.log.n_episodes) if left_out is None else left_out

@@ -129,7 +129,7 @@ class Fit:
         now, after = system.by_others(W, self.folds)[:, :2].T
         if self.kind == "states":
             return now, now, after
-        tops = np.full(system.n_rows, self.offsets[0]) if self.full is None else self.full_tops
+        tops = self.tops if self.full is None else self.full_tops
         first = self.own(system.values(W, steps.here), steps.fold)
         return now + self.of_taken, first + tops[steps.here], after + tops[steps.after]
 
@@ -182,9 +182,10 @@ class Fit:
         none = np.full(len(observations), WHOLE)
         if self.kind == "joint":
             assert target is not None
-            behind = pairs_under(self.features, target, observations, self.n_numbers, self.system.ids)
-            x = behind.back(weights[:, None])[:, 0]
-            return Query(x, behind.times, weights, none, None, (np.full(len(none), self.offsets[0]),))
+            size, support = self.n_numbers, self.supports[0]
+            behind, beyond = pairs_under(self.features, target, observations, size, self.system.ids, support)
+            extras = ((1.0 - beyond) * self.offsets[0], beyond)[: len(self.weights)]
+            return Query(behind.back(weights[:, None])[:, 0], behind.times, weights, none, None, extras)
         rows = Rows.of(self.features, columns(observations)).over(self.system.ids)
         if self.kind == "states":
             return Query(rows.back(weights[:, None])[:, 0], rows.times, weights, none, None, (np.zeros(len(none)),))
@@ -291,17 +292,26 @@ def of_actions(
 
 def fit_pairs(log: Log, features: FeatureMap, gamma: float, target: Target) -> Fit:
     """Action values of a target policy, for continuous actions: features of state and action side by side."""
-    system = pair_system(log, features, gamma, target)
-    offsets = solved_constants(*pair_constants(system.steps))
+    steps, rows = pair_rows(log, features, gamma)
+    support = silence.Support.of(rows, np.ones(rows.size), False)
+    system = pair_system(_some(steps), rows, features, target, support)
+    offsets = solved_constants(*pair_constants(system))
     set_pair_rewards(system, offsets)
-    return of_pairs(system, features, select.choose_for_actions(system), target, offsets)
+    return of_pairs(system, features, select.choose_for_actions(system), target, offsets, system.beyond, support)
 
 
-def of_pairs(system: System, features: FeatureMap, chosen: Selection, target: Target, offsets: FloatArray) -> Fit:
+def of_pairs(
+    system: System, features: FeatureMap, chosen: Selection, target: Target, offsets: FloatArray, beyond: FloatArray,
+    support: silence.Support,
+) -> Fit:  # fmt: skip
     """The fit of a system of pairs with chosen settings."""
-    folds, weights = select.weights(system, chosen)
-    tops, nothing = np.full(system.n_rows, offsets[0]), np.zeros(system.n_rows)
-    return Fit("joint", system, features, chosen, folds, [weights], target, offsets, tops, nothing, None)
+    folds, first = select.weights(system, chosen)
+    weights = [first, *(select.weights(system, chosen, side)[1] for side in range(1, len(system.rewards)))]
+    tops = offsets[0] * (1.0 - beyond)
+    beyond = beyond if len(weights) > 1 else np.zeros(beyond.size)
+    return Fit(
+        "joint", system, features, chosen, folds, weights, target, offsets, tops, beyond, None, False, (support,)
+    )
 
 
 # --- parts of it ----------------------------------------------------------------------------------------------------
@@ -338,10 +348,13 @@ def set_rewards(system: ActionSystem, offsets: FloatArray, chances: FloatArray) 
         system.rewards.append(steps.discounts * beyond[steps.after])
 
 
-def set_pair_rewards(system: System, offsets: FloatArray) -> None:
-    """Rewards less a constant."""
-    steps = system.steps
-    system.rewards = [steps.rewards - offsets[0] * (1.0 - steps.discounts)]
+def set_pair_rewards(system: PairSystem, offsets: FloatArray) -> None:
+    """Rewards less a constant; and, where the log lacks actions, what their probability brings."""
+    steps, after = system.steps, system.steps.after
+    following = steps.discounts * (1.0 - system.beyond[after])
+    system.rewards = [steps.rewards - offsets[0] * (1.0 - following)]
+    if system.beyond.any():
+        system.rewards.append(steps.discounts * system.beyond[after])
 
 
 def constants(system: ActionSystem) -> tuple[FloatArray, FloatArray]:
@@ -355,9 +368,11 @@ def constants(system: ActionSystem) -> tuple[FloatArray, FloatArray]:
     return A, np.bincount(system.actions, steps.rewards, size).astype(np.float64)
 
 
-def pair_constants(steps: Steps) -> tuple[FloatArray, FloatArray]:
+def pair_constants(system: PairSystem) -> tuple[FloatArray, FloatArray]:
     """The same with one constant for all actions."""
-    return np.array([[float((1.0 - steps.discounts).sum())]]), np.array([float(steps.rewards.sum())])
+    steps = system.steps
+    following = steps.discounts * (1.0 - system.beyond[steps.after])
+    return np.array([[float((1.0 - following).sum())]]), np.array([float(steps.rewards.sum())])
 
 
 def solved_constants(A: FloatArray, b: FloatArray) -> FloatArray:
@@ -371,31 +386,46 @@ def solved_constants(A: FloatArray, b: FloatArray) -> FloatArray:
     return c
 
 
-def pair_system(log: Log, features: FeatureMap, gamma: float, target: Target) -> PairSystem:
-    """The system of state and continuous action side by side."""
-    steps, rows = logged_pairs(log, features, gamma)
-    assert log.actions is not None
-    return PairSystem(_some(steps), rows, pairs_under(features, target, steps.states, log.actions.shape[1], rows.ids))
-
-
-def logged_pairs(log: Log, features: FeatureMap, gamma: float) -> tuple[Steps, Rows]:
-    """The steps of a log, and the features of state and continuous action of each."""
+def pair_rows(log: Log, features: FeatureMap, gamma: float) -> tuple[Steps, Rows]:
+    """The steps of a log, and the features of state and action side by side of each of them."""
     steps = steps_of(log, gamma, distinct=False)
     assert log.actions is not None
     states = columns(steps.states)
     return steps, Rows.of(features, np.hstack([states[steps.here], log.actions[steps.kept]]))
 
 
-def pairs_under(features: FeatureMap, target: Target, observations: NDArray[Any], size: int, ids: IntArray) -> Rows:
-    """Mean features (M, d) of states and the actions that the policy draws there, over the features ``ids``."""
+def pair_system(steps: Steps, rows: Rows, features: FeatureMap, target: Target, support: silence.Support) -> PairSystem:
+    """The system of a policy with continuous actions: of what it draws, the pairs that are like logged ones."""
+    assert steps.log.actions is not None
+    behind, beyond = pairs_under(features, target, steps.states, steps.log.actions.shape[1], rows.ids, support)
+    return PairSystem(steps, rows, behind, beyond)
+
+
+def pairs_under(
+    features: FeatureMap, target: Target, observations: NDArray[Any], size: int, ids: IntArray,
+    support: silence.Support,
+) -> tuple[Rows, FloatArray]:  # fmt: skip
+    """Features (M, d) of states and the actions that the policy draws there, and what share of these is unsupported.
+
+    The mean is over draws, of which those that are unlike all logged pairs count as 0.
+    """
     states = columns(observations)
     drawn = target.draws(observations, size)
-    every = [Rows.of(features, np.hstack([states, actions])).over(ids) for actions in drawn]
-    blocks = []
-    for parts in zip(*(rows.blocks for rows in every), strict=True):
-        mean = parts[0] if len(parts) == 1 else sum(part / len(parts) for part in parts)
-        blocks.append(sp.csr_array(mean) if sp.issparse(mean) else mean)
-    return Rows(blocks, ids, every[0].n_features)
+    beyond = np.zeros(len(states))
+    total: list[Any] = []
+    for actions in drawn:
+        rows = Rows.of(features, np.hstack([states, actions])).over(ids)
+        known = support.has(rows, np.arange(rows.size)).astype(np.float64) / len(drawn)
+        beyond += 1.0 / len(drawn) - known
+        blocks, start = [], 0
+        for block in rows.blocks:
+            share = known[start : start + block.shape[0]]
+            start += block.shape[0]
+            weighted = sp.diags_array(share) @ block if sp.issparse(block) else share[:, None] * block
+            blocks.append(sp.csr_array(weighted) if sp.issparse(weighted) else weighted)
+        total = blocks if not total else [a + b for a, b in zip(total, blocks, strict=True)]
+    beyond[beyond < 1e-9] = 0.0
+    return Rows(total, ids, features.n_features), beyond
 
 
 def columns(observations: NDArray[Any]) -> FloatArray:

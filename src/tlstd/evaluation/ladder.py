@@ -33,7 +33,7 @@ from tlstd.evaluation.rungs import (
     WITH_RATIOS,
     Rung,
 )
-from tlstd.evaluation.silence import Limits, Silence, between, largest, seen_limits
+from tlstd.evaluation.silence import DRAWN, Gaps, Limits, Silence, between, largest, seen_limits
 from tlstd.evaluation.steps import HIDDEN, Rows, Steps, backward
 from tlstd.evaluation.systems import ActionSystem, StateSystem
 from tlstd.features.base import FeatureMap
@@ -43,6 +43,8 @@ ENOUGH = 10
 """Effective sample size of the final weights from which the answer can stand on them (``docs/trust.md``)."""
 MATTERS = 0.1
 """Of the half-width: tails that move returns by less on average need no influence of the model's weights."""
+TRIED = 20
+"""Lengths of cut episodes at which complete ones are cut."""
 FEWEST_MERGED = 10
 """Blocks of a stream that are left when neighbours are joined because they depend on each other."""
 
@@ -124,7 +126,7 @@ class LocalFits:
 
     def __init__(self) -> None:
         self._maps: dict[bool, FeatureMap] = {}
-        self._rows: dict[bool, Rows] = {}
+        self._rows: dict[bool, Rows] = {}  # by whether discrete states that are the same share a row
 
     def features(self, case: Case, joint: bool) -> FeatureMap:
         """The map that the question asks for."""
@@ -146,9 +148,8 @@ class LocalFits:
 
     def actions(self, case: Case, target: Target) -> Fit:
         """Action values of discrete actions."""
-        distinct = target.table is None or not case.log.discrete  # a table has a row of features for each step
-        rows = self._rows.get(distinct)
-        return self._kept(fit_actions(case.log, case.features, case.gamma, target, rows), distinct)
+        distinct = target.table is None or not case.log.discrete
+        return self._kept(fit_actions(case.log, case.features, case.gamma, target, self._rows.get(distinct)), distinct)
 
     def pairs(self, case: Case, target: Target) -> Fit:
         """Action values of continuous actions."""
@@ -192,6 +193,8 @@ class Case:
     tails: Tails | None = None
     effective: float = float("nan")
     """Effective sample size of the final weights of episodes."""
+    blocks: IntArray | None = None
+    """(groups of steps,): which block of the mean of returns each group is in, -1 if in none; None without blocks."""
 
     @property
     def continuous(self) -> bool:
@@ -206,9 +209,15 @@ class Case:
     @property
     def model(self) -> Fit:
         """What single states are predicted by."""
-        found = self.actions if self.states is None else self.states
+        found = self.states if self.actions is None else self.actions
         assert found is not None
         return found
+
+    def steps_of(self, found: EpisodeValue) -> Steps:
+        """The steps whose groups a value was found over, as far as its size tells; else those of the model."""
+        fits = [fit for fit in (self.states, self.actions) if fit is not None]
+        size = found.contributions.size
+        return next((fit.steps for fit in fits if fit.steps.n_groups == size), self.model.steps)
 
     @cached_property
     def features(self) -> FeatureMap:
@@ -224,10 +233,10 @@ class Case:
         """Add a row."""
         self.rows.insert(0 if first else len(self.rows), row)
 
-    def interval(self, found: EpisodeValue, kind: str, limits: str = NOT_COVERED) -> Interval:
-        """The interval of what was found."""
-        some = clustered(found, self.log)
-        return interval_of(some, self.question.level, kind, with_starts=self.sets[0].rows is not None, limits=limits)
+    def interval(self, found: EpisodeValue, kind: str, limits: str = NOT_COVERED, with_starts: bool = True) -> Interval:
+        """The interval of what was found; ``with_starts``: of the states that the question is about."""
+        some, with_starts = clustered(found, self.log), with_starts and self.sets[0].rows is not None
+        return interval_of(some, self.question.level, kind, with_starts=with_starts, limits=limits)
 
 
 def climb(case: Case) -> None:
@@ -236,10 +245,6 @@ def climb(case: Case) -> None:
         _logged_policy(case)
     else:
         _another_policy(case, case.target)
-    if not case.rows:
-        raise InvalidInputError(
-            "none of the rows asked for can be had from this log and policy: leave estimators out to see which can"
-        )
 
 
 # --- the logged policy ----------------------------------------------------------------------------------------------
@@ -250,15 +255,14 @@ def _logged_policy(case: Case) -> None:
     began = perf_counter()
     fit = case.states = case.fits.states(case, None)
     case.notes.append(f"KrylovLSTD: {fit.selection.note}")
-    case.report("returns", 0.6)
-    seconds = perf_counter() - began
+    _add_least_squares(case, fit, perf_counter() - began)
+    case.report("returns", 0.8)
     began = perf_counter()
     if case.question.wants("mean of returns"):
         if case.has_starts:
             _returns_of_starts(case, fit, began)
         elif case.sets[0].name == "all states":
             _returns_of_all(case, fit, began)
-    _add_least_squares(case, fit, seconds)
 
 
 def _add_least_squares(case: Case, fit: Fit, seconds: float) -> None:
@@ -332,38 +336,53 @@ def _with_tails(
     query = fit.of_rows(steps.after[last], weights, steps.fold[last], None)
     behind = fit.value(query)[0].found
     moved = found.contributions + by_episode(behind, steps, case.log).contributions
-    own, model = found.standard_error**2, behind.standard_error**2
-    total = own + model
-    freedom = total**2 / (own**2 / found.degrees + model**2 / behind.degrees) if total > 0.0 else found.degrees
+    errors = np.array([found.standard_error, behind.standard_error])
+    own, model = ((errors / max(float(errors.max()), 1e-300)) ** 2).tolist()
+    freedom = found.degrees
+    if own + model > 0.0:
+        freedom = (own + model) ** 2 / (own**2 / found.degrees + model**2 / behind.degrees)
     return EpisodeValue(found.value - added + behind.value, moved - moved.mean(), freedom + 1.0)
 
 
 def _bias_of_tails(case: Case, fit: Fit) -> EpisodeValue | None:
     """The error of values behind cuts, from complete episodes cut at the lengths at which others were.
 
-    For each complete episode the mean over these lengths of γᵀ (v(s_T) - G_T), times the share of cut episodes. None
-    where fewer than ten complete episodes are longer than the shortest cut one.
+    For each of these lengths T the mean of γᵀ (v(s_T) - G_T) over complete episodes that are longer, times the share of
+    cut episodes. Long episodes are cut more often than short ones, and complete ones are the shorter for it. So each
+    counts by one over its probability not to be cut before its end (Kaplan and Meier, 1958). None where fewer than ten
+    complete episodes are longer than the shortest cut one.
     """
     steps, log = fit.steps, case.log
     begins, ends = steps.starts, steps.episode_ends
-    ended = steps.discounts[ends - 1] == 0.0
-    lengths = ends - begins
+    ended, lengths = steps.discounts[ends - 1] == 0.0, ends - begins
     cuts = np.sort(lengths[~ended])
     usable = np.flatnonzero(ended & (lengths > cuts[0])) if cuts.size else np.zeros(0, dtype=np.int64)
-    if usable.size < 10 or not cuts.size:
+    if usable.size < 10:
         return None
-    now = fit.held_out()[0]
-    at = np.unique(np.quantile(cuts, np.linspace(0.0, 1.0, 20), method="nearest"))
-    errors = np.zeros(begins.size)
-    for e in usable.tolist():
-        places = at[at < lengths[e]].astype(np.int64)
-        rows = begins[e] + places
-        errors[e] = float(np.mean(case.gamma**places * (now[rows] - returns_to_go(steps)[rows])))
-    used = errors[usable]
+    error, weights = fit.held_out()[0] - returns_to_go(steps), 1.0 / _uncut(lengths, cuts)
+    moved, means = np.zeros(log.n_episodes), []
+    for T in np.quantile(cuts, np.linspace(0.0, 1.0, TRIED), method="nearest").tolist():
+        longer = usable[lengths[usable] > T]
+        if longer.size:
+            errors = case.gamma**T * error[begins[longer] + T]
+            shares = weights[longer] / weights[longer].sum()
+            means.append(float(shares @ errors))
+            moved[steps.episode[begins[longer]]] += shares * (errors - means[-1])
     share = cuts.size / begins.size
-    moved = np.zeros(log.n_episodes)
-    moved[steps.episode[begins[usable]]] = share * (used - used.mean()) / used.size
-    return EpisodeValue(share * float(used.mean()), moved, float(used.size))
+    return EpisodeValue(share * float(np.mean(means)), share / len(means) * moved, float(usable.size))
+
+
+def _uncut(lengths: IntArray, cuts: IntArray) -> FloatArray:
+    """The probability of each episode not to be cut before its end, by the lengths at which others were cut.
+
+    >>> _uncut(np.array([1, 3, 3, 4]), np.array([2, 2]))
+    array([1.        , 0.33333333, 0.33333333, 0.33333333])
+    """
+    at, counts = np.unique(cuts, return_counts=True)
+    risk = np.array([np.count_nonzero(lengths >= t) for t in at])
+    left = np.append(1.0, np.cumprod(1.0 - counts / np.maximum(risk, 1)))
+    found: FloatArray = left[np.searchsorted(at, lengths, side="left")]
+    return np.maximum(found, 1.0 / lengths.size)
 
 
 def returns_to_go(steps: Steps) -> FloatArray:
@@ -386,10 +405,13 @@ def _returns_of_all(case: Case, fit: Fit, began: float) -> None:
     kept = np.flatnonzero(hidden <= HIDDEN) if stream else np.arange(len(steps))
     unit, n_units = units(steps)
     unit = unit[kept]
-    if np.unique(unit).size < 2:
+    seen, place = np.unique(unit, return_inverse=True)
+    if seen.size < 2:
         return
     if steps.n_blocks:
-        unit, n_units = _independent(unit, returns[kept])
+        unit, n_units = _independent(place, returns[kept])
+        case.blocks = np.full(steps.n_groups, -1)
+        case.blocks[seen[place]] = unit
     found = visited_value(unit, n_units, returns[kept])
     half = case.interval(found, "blocks").half_width
     reach = float(np.abs(backward(np.where(open_end, steps.discounts * v_next, 0.0), factors))[kept].mean())
@@ -406,7 +428,6 @@ def _returns_of_all(case: Case, fit: Fit, began: float) -> None:
 
 def _independent(unit: IntArray, returns: FloatArray) -> tuple[IntArray, int]:
     """Blocks of a stream, joined with their neighbours for as long as these depend on each other."""
-    _, unit = np.unique(unit, return_inverse=True)
     while True:
         n = int(unit[-1]) + 1
         found = visited_value(unit, n, returns).contributions
@@ -439,8 +460,8 @@ def _another_policy(case: Case, target: Target) -> None:
             _add_weighted(case)
     elif not knows_actions:
         raise InvalidInputError(
-            "the policy is given by probabilities of the logged actions alone, and the log has none of the policy that "
-            'acted: pass a function or a table of all actions, or probabilities="estimate"'
+            "the policy is given by probabilities of the logged actions alone, and the log has none of the logged "
+            'policy: pass a function or a table of all actions, or probabilities="estimate"'
         )
 
 
@@ -449,9 +470,11 @@ def _ratios(case: Case, target: Target) -> FloatArray | None:
     log = case.log
     if log.actions is None:
         return None
+    if case.continuous and case.question.probabilities == "estimate" and log.probabilities is None:
+        raise InvalidInputError(
+            "probabilities of continuous actions are not estimated: log their densities, or leave probabilities out"
+        )
     if case.continuous and target.logged is None:
-        if case.question.probabilities == "estimate":
-            raise InvalidInputError("probabilities of continuous actions are not estimated: use LSTDQ's value")
         return None
     if log.probabilities is not None:
         return case.fits.ratios(case, target)
@@ -504,7 +527,10 @@ def _silence(case: Case, fit: Fit, limits: Limits, row: Row, parts: list[LeastSq
     if case.sets[0].rows is not None:
         rows = steps.row_of[case.sets[0].rows]
         visits += np.bincount(rows, minlength=visits.size) / rows.size
-    missing = () if gaps is None else largest(gaps, visits, steps.states, steps)
+    if gaps is None:  # continuous actions
+        rows = np.flatnonzero(fit.beyond)
+        gaps = Gaps(rows, np.full(rows.size, DRAWN), fit.beyond[rows])
+    missing = largest(gaps, visits, steps.states, steps)
     mass = (high - low) / whole if whole > 0.0 else float(visits @ fit.beyond)
     interval: Any = row.interval
     return Silence(limits, max(0.0, mass), interval, missing, fit.is_table)
@@ -520,8 +546,7 @@ def _add_doubly_robust(case: Case) -> None:
     begins, ends = steps.starts, steps.episode_ends
     if not begins.size:
         return
-    worth = 0.0 if case.silence is None else (case.silence.limits.low + case.silence.limits.high) / 2.0
-    q, v, v_next = fit.doubly(worth)
+    q, v, v_next = fit.doubly(fit.worth)
     rows, behind_last = between_steps(begins, ends)
     first = behind_last - (ends - begins)
     values = np.zeros(rows.size)
@@ -531,21 +556,23 @@ def _add_doubly_robust(case: Case) -> None:
     case.effective = found.effective
     found = _by_episode(found, steps, begins, case.log)
     reach = np.multiply.reduceat(discounts, first) * np.multiply.reduceat(rhos, first)
+    rests = False
     cut = np.flatnonzero((reach > 0.0) & (steps.discounts[ends - 1] > 0.0))
     if cut.size and found.effective > 1.0:
         total = float(np.multiply.reduceat(rhos, first).sum())
         weights, last = reach[cut] / total, ends[cut] - 1
         size = float(np.abs(weights * v_next[last]).sum())
-        if not size < MATTERS * case.interval(found, "doubly robust").half_width:
+        rests = not size < MATTERS * case.interval(found, "doubly robust").half_width
+        if rests:
             parts = fit.value(fit.of_rows(steps.after[last], weights, steps.fold[last], None))
-            behind = parts[0].mixed(parts[1], worth) if len(parts) > 1 else parts[0]
+            behind = parts[0].mixed(parts[1], fit.worth) if len(parts) > 1 else parts[0]
             moved = found.contributions + by_episode(behind.found, steps, case.log).contributions
             found = found._replace(contributions=moved - moved.mean())
     carries = case.known and begins.size == case.log.start_rows.size >= 2 and found.effective >= ENOUGH
     note = f"{begins.size:,} episodes, by their final weights worth {case.effective:,.0f}"
     row = Row(
         "doubly robust", DOUBLY_ROBUST, {"start states": found.value}, perf_counter() - began, note,
-        case.interval(found, "doubly robust"), None, (found,),
+        case.interval(found, "doubly robust", NOT_COVERED if rests else NOT_A_CHANGE), None, (found,),
     )  # fmt: skip
     case.add(row, first=carries)
     case.notes.append(
@@ -610,9 +637,38 @@ def clustered(found: EpisodeValue, log: Log) -> EpisodeValue:
 
 
 def by_episode(found: EpisodeValue, steps: Steps, log: Log) -> EpisodeValue:
-    """What was found over groups of steps, over the episodes of the log."""
-    if found.contributions.size == log.n_episodes and not steps.n_blocks:
+    """What was found over groups of steps, over the episodes of the log; over joined blocks it stays as it is."""
+    size = found.contributions.size
+    if size == log.n_episodes and (not steps.n_blocks or size != steps.n_groups):
         return found
-    episode = steps.episode[steps.begins] if steps.n_blocks else np.arange(found.contributions.size)
+    if steps.n_blocks and size != steps.n_groups:
+        return found
+    episode = steps.episode[steps.begins] if steps.n_blocks else np.arange(size)
     moved = np.bincount(episode, found.contributions, log.n_episodes).astype(np.float64)
     return EpisodeValue(found.value, moved, min(found.effective, float(moved.size)))
+
+
+def by_block(found: EpisodeValue, blocks: IntArray) -> EpisodeValue:
+    """What was found over groups of steps, over blocks of these (G,), -1 for groups that are in none.
+
+    >>> by_block(EpisodeValue(1.0, np.array([1.0, 2.0, -3.0]), 3.0), np.array([0, 0, 1])).contributions
+    array([ 3., -3.])
+    """
+    inside = np.flatnonzero(blocks >= 0)
+    moved = np.bincount(blocks[inside], found.contributions[inside]).astype(np.float64)
+    return EpisodeValue(found.value, moved - moved.mean(), min(found.effective, float(moved.size)))
+
+
+def unit_names(case: Case, found: EpisodeValue) -> list[Any]:
+    """What the contributions of a value are of: the log's names of episodes, or the steps of each block."""
+    size, steps = found.contributions.size, case.steps_of(found)
+    if size == case.log.n_episodes and not (steps.n_blocks and size == steps.n_groups):
+        return list(case.log.ids)
+    group = steps.group
+    if case.blocks is not None and size != steps.n_groups:
+        group = case.blocks[group]
+    inside = np.flatnonzero(group >= 0)
+    first = np.searchsorted(group[inside], np.arange(size))
+    last = np.append(first[1:], inside.size) - 1
+    rows = steps.kept[inside]
+    return [f"steps {rows[a]:,} to {rows[b]:,}" for a, b in zip(first.tolist(), last.tolist(), strict=True)]

@@ -1,4 +1,4 @@
-"""The policy asked for, and the ratios of its probabilities to those of the policy that acted."""
+"""The target policy, and the ratios of its probabilities to those of the logged policy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEAST_PROBABILITY = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The policy asked for, checked, for one log.
+    """The target policy, checked, for one log.
 
     One of three is not None: a function; ``table``, probabilities of all actions in the state of each row; or
     ``logged``, those of the logged actions alone.

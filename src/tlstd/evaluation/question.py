@@ -60,7 +60,7 @@ class Question:
     >>> Question(gammas=(1.5,))
     Traceback (most recent call last):
     ...
-    tlstd.errors.InvalidParameterError: gamma is 1.5: it must be at least 0.0 and at most 1.0
+    tlstd.errors.InvalidParameterError: gamma is 1.5: it must lie in [0, 1]
     """
 
     gammas: tuple[float, ...]

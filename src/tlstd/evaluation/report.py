@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd.core import file_format
+from tlstd.core import file_format, parameters
 from tlstd.core.arrays import FloatArray
+from tlstd.core.units import power_of_two
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.comparison import Comparison, bounds, difference, finite
 from tlstd.evaluation.episode_values import EpisodeValue
 from tlstd.evaluation.fits import Fit, Starts
 from tlstd.evaluation.intervals import Interval
-from tlstd.evaluation.ladder import Case, Row, by_episode
+from tlstd.evaluation.ladder import Case, Row, unit_names
 from tlstd.evaluation.names import doubt_about_cost
 from tlstd.evaluation.question import given_states
 from tlstd.evaluation.rungs import REFUSAL, Rung
@@ -43,7 +44,10 @@ class Report:
     views: Views = field(repr=False)
     """Values along some episodes and over pairs of columns."""
     best_estimate: float
-    """The point of least estimated mean squared error: the answer, or a row that assumes more and agrees with it."""
+    """The point of least estimated mean squared error: the answer, or a row that assumes more and agrees with it.
+
+    NaN of a refusal beside which no row is better.
+    """
     best_by: str
     """The row that it comes from."""
     notes: tuple[str, ...]
@@ -63,6 +67,7 @@ class Report:
     def of(cls, case: Case, trust: Trust, views: Views, left_out: LeftOut | None = None) -> Report:
         """The report of a case in which everything was found."""
         best = best_row(case.rows)
+        refused = best is case.rows[0] and best.name == "LSTDQ" and case.silence is not None and case.silence.refuses
         n = case.log.n_dropped
         left = LeftOut(0, 0, n, n + case.log.n_episodes) if left_out is None else left_out
         log, notes = case.log, tuple(case.notes)
@@ -70,7 +75,7 @@ class Report:
             tuple(case.rows),
             trust,
             views,
-            best.value,
+            float("nan") if refused else best.value,
             best.name,
             notes,
             case,
@@ -199,9 +204,9 @@ class Report:
         >>> log = Log.from_arrays(np.tile([0, 1, 2], 100), rewards, episodes=episodes, ends="terminated", discrete=True)
         >>> report = evaluate(log, gamma=0.5)
         >>> print(report.interval())
-        -0.10282 ± 0.25  [-0.36, 0.144]
+        -0.10282 ± 0.25  [-0.35, 0.153]
         >>> print(report.interval([1]))
-        -0.11338 ± 0.22  [-0.332, 0.105]
+        -0.00081029 ± 0.23  [-0.234, 0.228]
         """
         level = self.case.question.level if level is None else level
         if states is None:
@@ -209,37 +214,36 @@ class Report:
             if found is None:
                 raise InvalidInputError("this row has no interval: leave estimators out")
             return found.at(level)
-        ends = [self.case.interval(each, "sandwich") for each in self._found(states)]
+        ends = [self.case.interval(each, "sandwich", with_starts=False) for each in self._found(states)]
         return (ends[0] if len(ends) == 1 else between(*ends)).at(level)
 
     def influence(self, states: ArrayLike | None = None) -> EpisodeValue:
-        """The value, with what each episode of the log has moved it by; of given states by least squares."""
+        """The value, with what each episode (or block) has moved it by; of given states by least squares."""
         if states is None:
             middle = self.rows[0].middle
             if middle is None:
                 raise InvalidInputError("it is not known what each episode moves this row by: leave estimators out")
-            return by_episode(middle, self.fit.steps, self.log)
+            return middle
         found = self._found(states)
-        total = EpisodeValue(
+        return EpisodeValue(
             sum(each.value for each in found) / len(found),
             np.mean([each.contributions for each in found], axis=0),
             found[0].effective,
         )
-        return by_episode(total, self.fit.steps, self.log)
 
     def most_influential(self, count: int = 5) -> list[tuple[Any, float]]:
-        """Names of the episodes that move the value most, and by how much."""
-        moved = self.influence().contributions
-        order = np.argsort(-np.abs(moved), kind="stable")[:count]
-        return [(self.log.ids[e], float(moved[e])) for e in order.tolist()]
+        """Names of the episodes (or steps of the blocks) that move the value most, and by how much."""
+        found = self.influence()
+        order = np.argsort(-np.abs(found.contributions), kind="stable")[: parameters.integer("count", count)]
+        names = unit_names(self.case, found)
+        return [(names[g], float(found.contributions[g])) for g in order.tolist()]
 
     def ends(self, states: ArrayLike | None = None) -> tuple[EpisodeValue, EpisodeValue]:
-        """The value with what each episode moves it by, if missing actions are worth LOW, and HIGH."""
+        """The value with what each episode (or block) moves it by, if missing actions are worth LOW, and HIGH."""
         found = self.rows[0].found if states is None else tuple(self._found(states))
         if not found:
             raise InvalidInputError("it is not known what each episode moves this row by: leave estimators out")
-        low, high = (by_episode(each, self.fit.steps, self.log) for each in (found[0], found[-1]))
-        return low, high
+        return found[0], found[-1]
 
     def _states(self, states: ArrayLike) -> Starts:
         return Starts("given states", given_states(states, self.case.seen), None)
@@ -382,18 +386,21 @@ def best_row(rows: list[Row]) -> Row:
     """
     first, best, least = rows[0], rows[0], np.inf
     base = first.middle
+    widths = [row.interval.half_width for row in rows if row.interval is not None]
+    apart = [row.value - first.value for row in rows]
+    unit = power_of_two(*(width for width in [*widths, *apart] if np.isfinite(width)))
     for row in rows:
         own = row.middle
         if own is None or row.interval is None or not np.isfinite(row.interval.half_width):
             continue
-        error = own.standard_error**2
+        error = (own.standard_error / unit) ** 2
         if row.interval.half_width > 0 and len(row.found) > 1:
-            error = max(error, (row.interval.half_width / 2.0) ** 2)
+            error = max(error, (row.interval.half_width / unit / 2.0) ** 2)
         bias = 0.0
         if base is not None and row is not first:
             same = own.contributions.size == base.contributions.size
-            noise = own.minus(base).standard_error ** 2 if same else own.standard_error**2 + base.standard_error**2
-            bias = max(0.0, (own.value - base.value) ** 2 - noise)
+            noise = own.minus(base).standard_error if same else np.hypot(own.standard_error, base.standard_error)
+            bias = max(0.0, ((own.value - base.value) / unit) ** 2 - float(noise / unit) ** 2)
         if error + bias < least * (1.0 - 1e-9):
             best, least = row, error + bias
     return best

@@ -1,14 +1,14 @@
 """λ and the dimension of the Krylov space, chosen by held-out episodes; and the weights that come with them.
 
 One Krylov path per fold and λ, all in lock-step, gives the held-out error of every dimension on the way. The weights of
-a fold are those of the path without it, at the λ and the dimension that predict best in the *other* folds. An episode's
-own errors have no part in the choice of the weights that predict it. (Models whose errors have a part in it have learned
-from the episode.)
+a fold are those of the path without it, at the λ and the dimension that predict best in the *other* folds. So an
+episode's own errors have no part in the choice of the weights that predict it. (Models whose errors do have a part in
+it have learned from the episode.)
 
 - Values of states: squared error of held-out returns. Where returns are not seen to their end, or are those of another
   policy, a fixed reference of the same fold completes them.
-- Action values: ‖b_k - A_k w‖ of held-out folds k, in the norm of the inverse feature covariance: the projected Bellman
-  error there. Logged returns are not the target policy's, and λ is 0.
+- Action values: ‖b_k - A_k w‖ of held-out folds k, in the norm of the inverse feature covariance. That is the projected
+  Bellman error there. Logged returns are not the target policy's, and λ is 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import NamedTuple, TypeVar, cast
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator, cg
 
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.units import safe_unit
@@ -34,7 +33,7 @@ LAMBDAS = (0.0, 0.5, 0.8, 0.95, 1.0)
 """Trace parameters that are compared on-policy."""
 WITH_RATIOS = (0.0, 0.5, 0.9)
 """With ratios, which multiply along the trace."""
-COMPARED = 5_000
+COMPARED = 3_000
 """Steps on which λ is chosen, about."""
 MOST = 50_000
 """Steps on which the dimension is chosen, about."""
@@ -52,7 +51,7 @@ WORSE = 3
 """Dimensions in a row that are worse than the best, after which it ends."""
 COVARIANCE_RIDGE = 1e-3
 """Added to the feature covariance, in units of the mean ‖x‖²."""
-DENSE = 3_000
+DENSE = 5_000
 """Features up to which the covariance is decomposed; beyond, its systems are solved by conjugate gradients."""
 
 
@@ -311,7 +310,8 @@ def thinned(system: SystemT, n: int) -> SystemT:
     made: System
     if isinstance(system, PairSystem):
         pairs = Rows([system.rows.take(kept)], system.ids, system.rows.n_features)
-        made = PairSystem(some, pairs, Rows([system.behind.take(used)], system.ids, system.rows.n_features))
+        behind = Rows([system.behind.take(used)], system.ids, system.rows.n_features)
+        made = PairSystem(some, pairs, behind, system.beyond[used])
     else:
         assert isinstance(system, (StateSystem, ActionSystem))
         rows = Rows([system.rows.take(used)], system.ids, system.rows.n_features)
@@ -382,25 +382,32 @@ def _largest(table: FloatArray) -> int:
 
 
 class _Covariance:
-    """C = XᵀX/N + ηI, as the norm gᵀC⁻¹g."""
+    """C = XᵀX/N + ηI, as the norm gᵀC⁻¹g. Features of different actions never occur together: C has their blocks."""
 
     def __init__(self, system: System) -> None:
-        self.system = system
-        self.ridge = COVARIANCE_RIDGE * system.square
-        self.factor = None
-        if system.n <= DENSE:
-            C = covariance(system)
-            C[np.diag_indices(system.n)] += self.ridge
-            self.factor = scipy.linalg.cho_factor(C, overwrite_a=True)
+        self.system, self.factors = system, None
+        self.ridge = COVARIANCE_RIDGE * (system.square or 1.0)
+        if system.n * system.ids.size <= DENSE**2:
+            blocks = covariance(system)
+            if not system.square > 0.0:  # nothing that the policy does is in the log
+                self.ridge = COVARIANCE_RIDGE * (sum(float(np.trace(C)) for C in blocks) or 1.0)
+            self.factors = [self._factor(C) for C in blocks]
+
+    def _factor(self, C: FloatArray) -> tuple[FloatArray, bool]:
+        C[np.diag_indices(len(C))] += self.ridge
+        found: tuple[FloatArray, bool] = scipy.linalg.cho_factor(C, overwrite_a=True)
+        return found
 
     def square(self, g: FloatArray) -> float:
         """gᵀC⁻¹g."""
-        if self.factor is not None:
-            return float(g @ scipy.linalg.cho_solve(self.factor, g))
-        n = len(self.system.steps)
+        if self.factors is not None:
+            parts = zip(np.split(g, len(self.factors)), self.factors, strict=True)
+            return sum(float(part @ scipy.linalg.cho_solve(factor, part)) for part, factor in parts)
+        from scipy.sparse.linalg import LinearOperator, cg  # here: slow to import, and small systems need none of it
 
         def apply(v: FloatArray) -> FloatArray:
             on = self.system.on(np.reshape(v, (-1, 1)))[0]
+            n = len(self.system.steps)
             found: FloatArray = self.system.back(on, None)[:, 0] / n + self.ridge * np.ravel(v)
             return found
 
@@ -408,22 +415,20 @@ class _Covariance:
         return float(g @ solution)
 
 
-def covariance(system: System) -> FloatArray:
-    """XᵀX/N, (n, n)."""
-    C = np.zeros((system.n, system.n))
+def covariance(system: System) -> list[FloatArray]:
+    """XᵀX/N, the block (d, d) of each action; of pairs there is one."""
     n, d, steps = len(system.steps), system.ids.size, system.steps
-    assert isinstance(system, (StateSystem, ActionSystem, PairSystem))
+    assert isinstance(system, (ActionSystem, PairSystem))
     here = np.arange(n) if isinstance(system, PairSystem) else steps.here
-    for a, own in enumerate(system.taken if isinstance(system, ActionSystem) else [np.arange(n)]):
-        if not own.size:
-            continue
+    blocks = []
+    for own in system.taken if isinstance(system, ActionSystem) else [np.arange(n)]:
         counts = np.bincount(here[own], minlength=system.rows.size).astype(np.float64)
-        block, start = C[a * d : (a + 1) * d, a * d : (a + 1) * d], 0
+        block, start = np.zeros((d, d)), 0
         for rows in system.rows.blocks:
             weight = counts[start : start + rows.shape[0]]
             some, start = np.flatnonzero(weight), start + rows.shape[0]
             X = rows[some]
             product = X.T @ (sp.diags_array(weight[some]) @ X) if sp.issparse(X) else X.T @ (weight[some, None] * X)
             block += product.toarray() if sp.issparse(product) else product
-    C /= n
-    return C
+        blocks.append(block / n)
+    return blocks

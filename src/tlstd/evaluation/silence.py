@@ -43,6 +43,10 @@ MOST_FOR_LEVERAGE, MOST_WORK = 1_000, 4e9
 features that the action never had is: at most ``OUTSIDE``."""
 
 
+DRAWN = -1
+"""In place of the number of an action, where actions are continuous and drawn by the policy."""
+
+
 class Limits(NamedTuple):
     """The range of discounted returns from any step on."""
 
@@ -343,7 +347,7 @@ def largest(gaps: Gaps, visits: FloatArray, states: NDArray[Any], steps: Steps) 
     States are told apart by their number; where they are vectors, one of them stands for all with the same action.
     """
     mass, log = gaps.weights * visits[gaps.rows], steps.log
-    names, n_actions = log.action_names, int(gaps.actions.max()) + 1
+    names, n_actions = log.action_names, int(gaps.actions.max()) + 2
     key = states[gaps.rows].astype(np.int64) if log.discrete else np.zeros_like(gaps.rows)
     _, group = np.unique(key * n_actions + gaps.actions, return_inverse=True)
     sums = np.bincount(group, mass)
@@ -353,6 +357,7 @@ def largest(gaps: Gaps, visits: FloatArray, states: NDArray[Any], steps: Steps) 
         chosen = inside[mass[inside].argmax()]
         action = int(gaps.actions[chosen])
         name = str(action) if names is None or action >= len(names) else repr(names[action])
+        name = "drawn by the policy" if action == DRAWN else name
         found.append(Missing(_state(states[gaps.rows[chosen]]), name, float(sums[one])))
     return tuple(found)
 

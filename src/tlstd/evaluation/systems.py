@@ -314,11 +314,13 @@ class PairSystem(System):
         φ(s_t, a_t) of every step, in order.
     behind : Rows
         Mean features under the policy of the rows of ``steps.states``, over the same features.
+    beyond : (M,)
+        The policy's probability of actions that the log does not have there, which are not in the mean.
     """
 
-    def __init__(self, steps: Steps, rows: Rows, behind: Rows) -> None:
+    def __init__(self, steps: Steps, rows: Rows, behind: Rows, beyond: FloatArray) -> None:
         super().__init__(steps, rows.ids, rows.ids.size)
-        self.rows, self.behind = rows, behind
+        self.rows, self.behind, self.beyond = rows, behind, beyond
 
     def on(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """x_tᵀV and x'_tᵀV."""

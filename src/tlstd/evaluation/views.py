@@ -38,7 +38,7 @@ class EpisodeTrace:
     """Places within the episode."""
     values: FloatArray
     returns: FloatArray | None
-    """What came from each of these steps on, discounted; None if it was cut off, or another policy acted."""
+    """The discounted return from each of these steps on; None if it was cut off, or the target is another policy."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""

@@ -10,7 +10,7 @@ import numpy as np
 from tlstd.evaluation.intervals import Interval
 from tlstd.evaluation.ladder import Row
 from tlstd.evaluation.report import Report
-from tlstd.evaluation.rungs import MEAN_OF_RETURNS, REFUSAL, RETURNS_WITH_TAILS
+from tlstd.evaluation.rungs import REFUSAL, RETURNS_WITH_TAILS
 from tlstd.evaluation.trust import Check
 from tlstd.logs.columns import ROLES
 from tlstd.logs.messages import count_of
@@ -276,9 +276,7 @@ def silence(report: Report, numbers: Numbering) -> Section | None:
 def tails(report: Report, numbers: Numbering) -> Section | None:
     """What lies behind the cuts of episodes, and whether values there are right."""
     check, found = _of(report, "tails"), report.case.tails
-    if check is None or found is None or report.rung not in (RETURNS_WITH_TAILS.name, MEAN_OF_RETURNS.name):
-        return None
-    if not found.size:
+    if check is None or found is None or report.rung != RETURNS_WITH_TAILS.name:
         return None
     rows = [
         ["added to the value", number(found.added, 3)],

@@ -87,6 +87,7 @@ def measured(problem: Problem, size: int, number: int) -> dict[str, Any]:
         "rung": str(found.rung),
         "light": light,
         "best_estimate": float(found.value if best is None else best),
+        "effective": float(found.case.effective),
         "seconds": [answered - began, checked - answered],
     }
     for row in found.rows:

@@ -21,6 +21,7 @@ LEAST_COVERAGE = 0.93
 POOLED = (0.935, 0.97)
 GREEN_MISSES = 0.06
 GREEN = 0.8
+ENOUGH = 50
 RED = 0.05
 REFUSALS = 0.2
 ERROR = 1.02
@@ -90,7 +91,7 @@ def verdicts(measured: Measured) -> list[Verdict]:
         found += [judge(group, of_group(measured, group)) for group in GROUPS if of_group(measured, group)]
     found += [_green_complete(measured), _green_doubly_robust(measured)]
     found += [
-        _share("5. At most 5% red", group, of_group(measured, group), "light", "red", RED)
+        _share("5. At most 5% red, refusals apart", group, of_group(measured, group), "light", "red", RED)
         for group in GROUPS
         if of_group(measured, group)
     ]
@@ -143,12 +144,10 @@ def _green_complete(measured: Measured) -> Verdict:
 
 
 def _green_doubly_robust(measured: Measured) -> Verdict:
-    """Of the cells whose most frequent rung is the doubly robust one: the logs with this rung."""
-    lights = []
-    for logs in measured.values():
-        if Counter(one["rung"] for one in logs).most_common(1)[0][0] == DOUBLY_ROBUST:
-            lights += [one["light"] for one in logs if one["rung"] == DOUBLY_ROBUST]
-    return _enough_green("cells that are mostly doubly robust", lights)
+    """Of the doubly robust answers whose weights have an effective sample size of ``ENOUGH``."""
+    some = [one for logs in measured.values() for one in logs if one["rung"] == DOUBLY_ROBUST]
+    lights = [one["light"] for one in some if one.get("effective", 0.0) >= ENOUGH]
+    return _enough_green(f"doubly robust, effective sample size of {ENOUGH}", lights)
 
 
 def _enough_green(about: str, lights: list[str]) -> Verdict:
@@ -158,7 +157,8 @@ def _enough_green(about: str, lights: list[str]) -> Verdict:
 
 
 def _share(promise: str, about: str, cells: Measured, key: str, value: str, most: float) -> Verdict:
-    found = [one[key] == value for logs in cells.values() for one in logs]
+    every = [one for logs in cells.values() for one in logs]
+    found = [one[key] == value for one in every if key == "rung" or one["rung"] != "refusal"]
     said = f"{sum(found)} of {len(found):,}" + (f" ({np.mean(found):.1%})" if found else "")
     return Verdict(promise, about, said, sum(found) <= most * len(found) if found else None)
 

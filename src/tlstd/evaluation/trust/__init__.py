@@ -39,7 +39,7 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
 def assess(evidence: Evidence) -> Trust:
     """All checks of an answer.
 
-    Cost: a regression of residuals on 150 waves of at most 20,000 steps, and searches for similar states among at most
+    Cost: a regression of residuals on 100 waves of at most 20,000 steps, and searches for similar states among at most
     20,000 steps.
     """
     log, sample = evidence.log, evidence.sample

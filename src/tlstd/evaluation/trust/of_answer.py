@@ -11,7 +11,7 @@ from tlstd.core.arrays import FloatArray
 from tlstd.core.units import power_of_two
 from tlstd.evaluation.episode_values import EpisodeValue, effective_number
 from tlstd.evaluation.intervals import skewness_of
-from tlstd.evaluation.ladder import by_episode
+from tlstd.evaluation.ladder import by_block, by_episode, unit_names
 from tlstd.evaluation.rungs import ACTION_VALUES, DOUBLY_ROBUST, MEAN_OF_RETURNS, REFUSAL, WITH_RATIOS
 from tlstd.evaluation.silence import REFUSED
 from tlstd.evaluation.trust.evidence import TRIFLE, Evidence
@@ -26,6 +26,9 @@ LISTED = 5
 """Episodes that are listed."""
 SKEWED = 1.0 / 3.0
 """Skewness of the answer from which its tail rests on fewer than about nine episodes."""
+UNEVEN = 0.9
+"""Share of the number of episodes: blocks of a stream that differ by a few steps are worth a little less than their
+number, which the check of episodes is about."""
 WRONG, VERY_WRONG = 0.05, 0.1
 """Differences of the mean ratio from 1."""
 SOME, ALL = 0.1, 1.0
@@ -37,10 +40,11 @@ def effective(evidence: Evidence) -> Check:
     name, title, found = "effective", "Effective sample size", evidence.answer.middle
     if found is None or not found.contributions.size:
         return not_applicable(name, title, "It is not known what each episode adds to the answer.")
-    worth, groups = found.degrees + 1.0, float(found.contributions.size)
+    groups = float(found.contributions.size)
+    worth = min(found.degrees + 1.0, groups)
     weights = evidence.rung == DOUBLY_ROBUST.name
     enough = float(ENOUGH if not weights else 40)
-    state = graded(worth < min(enough, 0.999 * groups), worth < FEW)
+    state = graded(worth < min(enough, UNEVEN * groups), worth < FEW)
     sentence = f"The {groups:,.0f} episodes (or blocks) are worth {worth:,.0f} equally important ones"
     if state != "green":
         sentence += (
@@ -81,9 +85,9 @@ def influence(evidence: Evidence) -> Check:
     name, title, found = "influence", "Influence of single episodes", evidence.answer.middle
     if found is None or found.contributions.size < 2:
         return not_applicable(name, title, "It is not known what each episode adds to the answer.")
-    moves, log, steps = found.contributions, evidence.log, evidence.steps
-    blocks = moves.size != log.n_episodes or steps.n_blocks > 0
-    names: list[Any] = list(range(moves.size)) if moves.size != log.n_episodes else list(log.ids)
+    moves, log, steps = found.contributions, evidence.log, evidence.case.steps_of(found)
+    blocks = moves.size != log.n_episodes or (steps.n_blocks > 0 and moves.size == steps.n_groups)
+    names = unit_names(evidence.case, found)
     relative = moves / power_of_two(moves)
     total = max(float(relative @ relative), 1e-300)
     share = float((relative**2).max()) / total
@@ -107,7 +111,8 @@ def influence(evidence: Evidence) -> Check:
         "skewness": skew,
     }
     word = "block" if blocks else "episode"
-    sentence = f"The most influential {word}, {names[order[0]]}, has {percent(share)} of the answer's variance"
+    called = f"({names[order[0]]})" if blocks else f", {names[order[0]]},"
+    sentence = f"The most influential {word}{' ' * blocks}{called} has {percent(share)} of the answer's variance"
     if share > LARGE and notable:
         data |= {"with": found.value, "without": found.value - float(moves[order[0]])}
         sentence += f"; without it the answer is {data['without']:.4g} and not {data['with']:.4g}"
@@ -246,6 +251,8 @@ def agreement(evidence: Evidence) -> Check:
             return not_applicable(name, title, "There are no returns of the same states to compare with.")
         if evidence.on_policy:
             sentence = "Values of given states have no returns to be tested by: bias unchecked"
+            if not evidence.single:
+                sentence = "There are too few returns of the same states to test it by: bias unchecked. Collect more"
         return Check(name, title, "unchecked", None, "", "", "", "", f"{sentence}.", {})
     what, difference = lower
     effect = abs(difference.value) / half if half > 0.0 else 0.0
@@ -290,10 +297,11 @@ def _lower(evidence: Evidence) -> tuple[str, EpisodeValue] | None:
         return None
     if not evidence.on_policy and case.effective < FEW:
         return None
-    above, below = by_episode(model.middle, evidence.steps, case.log), lower.middle
+    above, below = model.middle, lower.middle
+    if case.blocks is not None and above.contributions.size == case.blocks.size != below.contributions.size:
+        above = by_block(above, case.blocks)
     if above.contributions.size != below.contributions.size:
-        below_steps = evidence.steps
-        below = by_episode(below, below_steps, case.log) if below.contributions.size != case.log.n_episodes else below
+        above, below = (by_episode(each, evidence.steps, case.log) for each in (above, below))
     if above.contributions.size != below.contributions.size or above.contributions.size < 4:
         return None
     return f"the {lower.name}", above.minus(below)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tlstd.core.units import deviation
 from tlstd.evaluation.trust.evidence import MEDIUM, Evidence
 from tlstd.evaluation.trust.verdict import CERTAIN, LIKELY, Check, chance, graded, not_applicable, percent
 from tlstd.logs.log import Log
@@ -149,7 +150,7 @@ def stationarity(evidence: Evidence) -> Check:
     half = values.size // 2
     early, late = values[:half], values[half:]
     change = float(late.mean() - early.mean())
-    error = float(np.sqrt(early.var(ddof=1) / early.size + late.var(ddof=1) / late.size))
+    error = float(np.hypot(deviation(early, 1) / np.sqrt(early.size), deviation(late, 1) / np.sqrt(late.size)))
     p, effect = chance(change, error, values.size - 2.0, evidence.size), abs(change) / scale if scale > 0.0 else 0.0
     if abs(change) <= 1e-9 * float(np.abs(values).max(initial=0.0)):
         p = 1.0

@@ -6,18 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from tlstd.core.arrays import FloatArray
-from tlstd.core.units import deviation
+from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.core.units import deviation, power_of_two
 from tlstd.evaluation.episode_values import EpisodeValue
 from tlstd.evaluation.least_squares import LeastSquares, units
 from tlstd.evaluation.selection import FEWEST_GROUPS
+from tlstd.evaluation.steps import BLOCK
 from tlstd.evaluation.trust.evidence import MEDIUM, PRACTICAL, SMALL, Evidence, thinned
 from tlstd.evaluation.trust.verdict import CERTAIN, LIKELY, Check, chance, graded, not_applicable, percent, short
 
 PARTS = 10
 """Of the predictions, in the picture of calibration."""
 TOO_LITTLE = "There are too few episodes with returns to hold some of them out."
-WAVES = 150
+WAVES = 100
 """Random Fourier features of a step by which its residual is predicted."""
 MOST_ROWS = 20_000
 """Steps that this is learned from."""
@@ -173,9 +174,9 @@ def _parts(evidence: Evidence, found: FloatArray) -> list[dict[str, float]]:
 def residuals(evidence: Evidence) -> Check:
     """Whether held-out Bellman residuals of the policy asked about can be predicted, and what that would move.
 
-    With action values r + γ v(s') - q(s, a) has mean zero in every state for every action, whoever acted. What a step's
-    state, action and past say about it is what the features miss: weighted by how often the policy is there, it is an
-    error of the answer.
+    With action values r + γ v(s') - q(s, a) has mean zero in every state for every action, whoever acted. With ratios
+    it is ρ (r + γ v(s') - v(s)) that has mean zero, over all actions of a state. What a step's state, action and past
+    say about it is what the features miss: weighted by how often the policy is there, it is an error of the answer.
     """
     name, title = "residuals", "What the features miss"
     about = "answer" if evidence.by_model else "state values"
@@ -183,24 +184,36 @@ def residuals(evidence: Evidence) -> Check:
     steps = evidence.steps
     if model is None or steps.folds.size < 2 or len(steps) < 10 * FEWEST_GROUPS or not np.isfinite(evidence.half_width):
         return not_applicable(name, title, "There are too few steps to predict residuals of held-out ones.")
-    predicted = _predicted(evidence, model.errors)
+    scale, rhos, factors = power_of_two(model.errors), evidence.fit.system.rhos, model.factors
+    errors = model.errors / scale
+    if rhos is not None:  # they are in the factors too
+        errors, factors = rhos * errors, np.divide(factors, rhos, out=np.zeros(rhos.size), where=rhos > 0.0)
+    of_returns = _errors_of_returns(evidence)
+    both = _predicted(evidence, np.column_stack([errors, *([] if of_returns is None else of_returns[:1])]))
+    predicted = both[:, 0]
     unit, n = units(steps)
     T = max(1, len(steps))
-    moved = np.bincount(unit, model.factors * predicted / T, n)
-    own = np.bincount(unit, model.factors * (model.errors - predicted) / T, n)
+    moved = scale * np.bincount(unit, factors * predicted / T, n)
+    own = scale * np.bincount(unit, factors * (errors - predicted) / T, n)
     value, error = float(moved.sum()), EpisodeValue(0.0, own - own.mean(), float(n)).standard_error
     row = evidence.of_model
     half = evidence.half_width if row is None or row.interval is None else row.interval.half_width
     effect = abs(value) / half if half > 0.0 else 0.0
-    size, left = float(np.mean(model.errors**2)), float(np.mean((model.errors - predicted) ** 2))
+    size, left = float(np.mean(errors**2)), float(np.mean((errors - predicted) ** 2))
     share = 1.0 - left / size if size > 0.0 else 0.0
-    gain = evidence.mean(model.errors**2 - (model.errors - predicted) ** 2, np.ones(len(steps), dtype=np.bool_))
+    gain = evidence.mean(errors**2 - (errors - predicted) ** 2, np.ones(len(steps), dtype=np.bool_))
     p = chance(gain.value, gain.standard_error, gain.degrees) if gain.value > 0.0 else 1.0
-    state = graded(p < LIKELY and (effect > 0.5 or share > 0.2), p < CERTAIN and (effect > 1.0 or share > 0.5))
+    missed, q = (0.0, 1.0) if of_returns is None else _missed(evidence, *of_returns, both[:, 1])
+    state = graded(
+        (p < LIKELY and (effect > 0.5 or share > 0.2)) or (q < LIKELY and missed > 0.2),
+        (p < CERTAIN and (effect > 1.0 or share > 0.5)) or (q < CERTAIN and missed > 0.5),
+    )
     sentence = (
         f"State, action and past predict {percent(max(0.0, share))} of the held-out residuals; weighted as the policy "
         f"moves, that is {value:.2g} in the answer, {effect:.2g} half-widths"
     )
+    if missed > 0.0:
+        sentence += f". Of what can be predicted of held-out returns the features miss {percent(missed)}"
     if state != "green":
         sentence += (
             ": the features miss something. Add what is hidden to the observations (a speed, a mode, earlier "
@@ -212,14 +225,37 @@ def residuals(evidence: Evidence) -> Check:
         state,
         effect,
         "what predictable residuals move the answer by, in half-widths of its interval",
-        "more than half, or a fifth of the residuals, by 3 standard errors of the prediction's gain",
-        "more than one, or half of the residuals, by 4 standard errors",
+        "more than half, or a fifth of the residuals or of what can be predicted of returns, by 3 standard errors of "
+        "the prediction's gain",
+        "more than one, or half of the residuals or of what can be predicted of returns, by 4 standard errors",
         "If the features tell apart what matters, residuals of held-out steps have mean zero whatever is known of the "
         "step and of what came before it.",
         f"{sentence}.",
-        {"moves_the_value_by": value, "standard_error": error, "share": share},
+        {"moves_the_value_by": value, "standard_error": error, "share": share, "missed_of_returns": missed},
         about,
     )
+
+
+def _errors_of_returns(evidence: Evidence) -> tuple[FloatArray, FloatArray] | None:
+    """Errors (N,) of held-out returns by the model, and by a constant; only of the logged policy, whose are known."""
+    if not evidence.on_policy or _few(evidence):
+        return None
+    scale = evidence.size or 1.0
+    return (evidence.returns - evidence.held_out[0]) / scale, (evidence.returns - _constant(evidence)) / scale
+
+
+def _missed(evidence: Evidence, errors: FloatArray, constant: FloatArray, predicted: FloatArray) -> tuple[float, float]:
+    """Of what can be predicted of held-out returns, the share that the features miss, and its chance if it is none.
+
+    Residuals of single steps are mostly noise, and with λ near 1 their errors cancel in the answer: what is missing
+    adds up along an episode.
+    """
+    left = errors - predicted
+    gain, known = evidence.mean(errors**2 - left**2), evidence.mean(constant**2 - errors**2)
+    if not gain.value > 0.0:
+        return 0.0, 1.0
+    share = gain.value / (gain.value + max(0.0, known.value))
+    return share, chance(gain.value, gain.standard_error, gain.degrees)
 
 
 def _model(evidence: Evidence) -> LeastSquares | None:
@@ -230,28 +266,38 @@ def _model(evidence: Evidence) -> LeastSquares | None:
 
 
 def _predicted(evidence: Evidence, errors: FloatArray) -> FloatArray:
-    """Residuals (N,) by ridge regression on random waves of state, action and past, by models of other folds."""
-    Z = _inputs(evidence)
-    rng = np.random.default_rng(0)
+    """Errors (N, k) by ridge regression on random waves of state, action and past, by models of other folds.
+
+    The sums of each fold are taken once; those without a fold are the differences.
+    """
+    Z, steps, rng = _inputs(evidence), evidence.steps, np.random.default_rng(0)
     W = rng.standard_normal((Z.shape[1], WAVES)) / np.sqrt(max(1.0, Z.shape[1] / 2.0))
     shift = rng.uniform(0.0, 2.0 * np.pi, WAVES)
-    out = np.zeros(len(errors))
-    steps = evidence.steps
-    for fold in steps.folds.tolist():
-        others = np.flatnonzero(steps.fold != fold)
-        others = others[thinned(others.size, MOST_ROWS)]
-        F = np.column_stack([np.ones(others.size), Z[others], np.cos(Z[others] @ W + shift)])
-        G = F.T @ F
-        G[np.diag_indices(G.shape[0])] += 1e-2 * others.size / np.sqrt(max(1, others.size)) + 1e-9 * np.trace(G)
-        beta = np.linalg.solve(G, F.T @ errors[others])
+
+    def waves(rows: IntArray) -> FloatArray:
+        return np.column_stack([np.ones(rows.size), Z[rows], np.cos(Z[rows] @ W + shift)])
+
+    every = thinned(len(errors), MOST_ROWS)
+    grams, sides, counts = [], [], []
+    for fold in steps.folds:
+        mine = every[steps.fold[every] == fold]
+        F = waves(mine)
+        grams.append(F.T @ F)
+        sides.append(F.T @ errors[mine])
+        counts.append(mine.size)
+    out = np.zeros(errors.shape)
+    for fold, gram, side, count in zip(steps.folds, grams, sides, counts, strict=True):
+        G = sum(grams, np.zeros(gram.shape)) - gram
+        G[np.diag_indices(G.shape[0])] += 1e-2 * np.sqrt(sum(counts) - count) + 1e-9 * np.trace(G)
+        beta = np.linalg.solve(G, sum(sides, np.zeros(side.shape)) - side)
         mine = np.flatnonzero(steps.fold == fold)
-        for part in np.array_split(mine, max(1, mine.size // 20_000)):
-            out[part] = np.column_stack([np.ones(part.size), Z[part], np.cos(Z[part] @ W + shift)]) @ beta
+        for some in np.array_split(mine, max(1, mine.size // BLOCK)):
+            out[some] = waves(some) @ beta
     return out
 
 
 def _inputs(evidence: Evidence) -> FloatArray:
-    """(N, columns), standardised: observation, its last change, action, last reward, time."""
+    """(N, columns), standardised: observation, its last change, action (of action values), last reward, time."""
     steps, log = evidence.steps, evidence.log
     rows = steps.kept
     first = np.zeros(len(log), dtype=np.bool_)
@@ -263,13 +309,14 @@ def _inputs(evidence: Evidence) -> FloatArray:
     if not log.discrete:
         seen = log.states
         columns += [seen[rows], (seen - seen[before])[rows]]
-    if log.actions is not None and not evidence.on_policy:
+    if log.actions is not None and evidence.fit.kind != "states":
         if log.actions.ndim == 2:
             columns.append(log.actions[rows])
         else:
             n = int(log.actions.max(initial=0)) + 1
             columns.append(np.eye(min(n, 20))[np.minimum(log.actions[rows].astype(np.int64), min(n, 20) - 1)])
     Z = np.column_stack(columns).astype(np.float64)
+    Z /= np.array([power_of_two(column) for column in Z.T])
     spread = Z.std(axis=0)
     kept = spread > 1e-12 * np.abs(Z).max(axis=0, initial=0.0)
     found: FloatArray = np.clip((Z[:, kept] - Z[:, kept].mean(axis=0)) / spread[kept], -6.0, 6.0)
