@@ -167,7 +167,7 @@ def replace_fit(found: Report, fit: Fit) -> Any:
     return copy
 
 
-@pytest.mark.parametrize("how", ["logged policy", "ratios", "discrete", "continuous actions", "columns"])
+@pytest.mark.parametrize("how", ["logged policy", "ratios", "discrete", "continuous actions"])
 def test_episodes_that_go_on_in_the_next_file(how: str, tmp_path: Path) -> None:
     """Their returns are whole, and so are their steps; only the traces of least squares restart at the border."""
     log, found = answer(how, tmp_path, 5, whole=False)
@@ -204,7 +204,7 @@ def test_mean_of_returns_is_that_of_one_machine(tmp_path: Path) -> None:
 def test_spill(how: str, tmp_path: Path) -> None:
     """The same bits from a disk, and nothing is left there."""
     make, asked = LOGS[how]
-    pattern = in_files(make(), tmp_path, 4)
+    pattern = in_files(make(), tmp_path, 4, whole=True)
     columns: dict[str, Any] = COLUMNS if how == "columns" else {}
     found = ask(pattern, **asked, **columns)
     spilled = ask(pattern, spill=tmp_path / "spilled", **asked, **columns)
@@ -298,3 +298,9 @@ def test_what_is_left_out(tmp_path: Path) -> None:
     assert np.isfinite(ask(bare, gamma=0.0).value)
     with pytest.raises(InvalidParameterError, match="ask for gamma=0 alone"):
         answers_of_files(bare, question=Question(gammas=(0.0, 0.9)))
+
+
+def test_columns_of_a_policy_over_the_border_of_files(tmp_path: Path) -> None:
+    """What it does after the last step of a file is in the next one: refused, with the remedy."""
+    with pytest.raises(InvalidInputError, match="Cut the files where episodes end, or pass a function"):
+        ask(in_files(with_columns(), tmp_path, 5), **COLUMNS)
