@@ -73,12 +73,14 @@ def test_a_scheduler_that_dies_while_a_command_computes(cluster: Cluster, tmp_pa
     """One sentence and exit code 1. It dies when the policy is first called, in the process of the command."""
     cluster.add_worker()
     (tmp_path / "deadly.py").write_text(
-        "import os\n\ndef acts(states):\n"
+        "import os\n\nimport tlstd.cluster.evaluate as of_files\n\n"
+        "of_files.GATHERED, of_files.SAMPLE = 500, 400  # a log that stays with the workers\n\n"
+        "def acts(states):\n"
         f"    if os.getpid() != {cluster.processes[1].pid}:\n"
         f"        os.kill({cluster.scheduler}, {int(signal.SIGKILL)})\n"
         "    return [1] * len(states)\n"
     )
-    words = ["evaluate", in_files(SHORT, tmp_path, 2), "--gamma", "0.9", "--cluster", cluster.address]
+    words = ["evaluate", in_files(LOG, tmp_path, 2), "--gamma", "0.9", "--cluster", cluster.address]
     words += ["--policy", "deadly:acts", "--checkpoint", "rounds"]
     asked = [sys.executable, "-B", "-m", "tlstd", *words]
     found = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)

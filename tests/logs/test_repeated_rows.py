@@ -179,9 +179,7 @@ class TestWorkers:
         with pytest.raises(InvalidInputError, match=r"b\.parquet has steps of episodes that .*a\.parquet has"):
             evaluate_files(tmp_path, question=ASKED)
         if change == "contents":
-            found = evaluate_files(
-                tmp_path, question=ASKED, columns={"episode": None}
-            )
+            found = evaluate_files(tmp_path, question=ASKED, columns={"episode": None})
             assert found.n_steps == 2 * SHORT.height
 
     @pytest.mark.parametrize("change", [0.0, 1.0])

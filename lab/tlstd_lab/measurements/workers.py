@@ -1,10 +1,12 @@
 """What an evaluation of a log in many files costs on workers of this machine, and that it survives them.
 
 uv run python -m tlstd_lab.measurements.workers            # seconds of ten million steps: here, on 1 and 2 workers
-uv run python -m tlstd_lab.measurements.workers equality   # the same bits on 1 to 4 workers
-uv run python -m tlstd_lab.measurements.workers kills      # a worker killed every ten seconds
+uv run python -m tlstd_lab.measurements.workers equality   # the same numbers from 1 to 64 files and 1 to 4 workers
+uv run python -m tlstd_lab.measurements.workers kills      # a worker killed every ten seconds for ten minutes
 uv run python -m tlstd_lab.measurements.workers memory     # samples in memory and on a disk; fewer files
 uv run python -m tlstd_lab.measurements.workers resident   # memory of the asking process and of workers
+uv run python -m tlstd_lab.measurements.workers traffic    # bytes of a round, measured and predicted
+uv run python -m tlstd_lab.measurements.workers tasks      # what a task costs the scheduler
 uv run python -m tlstd_lab.measurements.workers large FOLDER   # 10⁸ steps, 10⁶ hashed features; 5 GB of files there
 """
 
@@ -17,27 +19,29 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from tlstd import TileCoder
+import numpy as np
+
+from tlstd import Log, TileCoder, evaluate
+from tlstd.cluster import evaluate as of_files
 from tlstd.cluster.clients import local_workers
 from tlstd.cluster.evaluate import evaluate_files
-from tlstd.evaluation.question import Question
+from tlstd.cluster.shard_pool import OnDask
+from tlstd.core.arrays import FloatArray
+from tlstd.evaluation import Question, Report
 from tlstd_lab.measurements.large_log import STEPS, true_start_value, write
 from tlstd_lab.tables import table
 
-STAGES = {
-    "reading": "reading",
-    "choosing": "choosing and encoding",
-    "round 1": "weights",
-    "least squares: interval": "interval",
-    "how far": "checks",
-}
+QUESTION = Question(gammas=(0.99,))
+MODEL = Question(gammas=(0.99,), estimators=("KrylovLSTD",))
+STAGES = {"read": "reading", "choosing": "choosing", "round": "rounds", "how far": "checks"}
 """What a report begins with, and what is then done."""
 
 
@@ -58,13 +62,25 @@ class Stages:
         return {stage: end - start for (stage, start), end in zip(self.began, ends, strict=True)}
 
 
-def timed(pattern: str | list[str], n_workers: int, **options: Any) -> tuple[dict[str, float], str]:
+@contextmanager
+def never_gathered() -> Iterator[None]:
+    """Leave small logs on the workers, too."""
+    before, of_files.GATHERED = of_files.GATHERED, 0
+    try:
+        yield
+    finally:
+        of_files.GATHERED = before
+
+
+def timed(
+    pattern: str | list[str], n_workers: int, question: Question = QUESTION, **options: Any
+) -> tuple[dict[str, float], str]:
     """Seconds of each stage, and the answer."""
     stages = Stages()
     with local_workers(n_workers) if n_workers else nullcontext() as client:
         if client is not None:
             client.gather(client.map(_warm, range(n_workers), pure=False))
-        found = evaluate_files(pattern, question=Question(gammas=(0.99,)), client=client, report=stages, **options)
+        found = evaluate_files(pattern, question=question, client=client, report=stages, **options)
         seconds = stages.seconds()
     return seconds, str(found.rows[0].interval)
 
@@ -84,50 +100,77 @@ def times(n_steps: int = STEPS) -> None:
         for n_workers in (0, 1, 2):
             seconds, answer = timed(str(Path(name) / "*.parquet"), n_workers)
             who = f"{n_workers} worker{'s' * (n_workers > 1)}" if n_workers else "this process"
-            rows.append([who, *(f"{seconds[stage]:.1f}" for stage in STAGES.values()), f"{sum(seconds.values()):.1f}"])
+            every = [seconds.get(stage, 0.0) for stage in STAGES.values()]
+            rows.append([who, *(f"{each:.1f}" for each in every), f"{sum(seconds.values()):.1f}"])
             rows[-1].append(answer)
     print(table(["seconds", *STAGES.values(), "all", "value"], rows))
+
+
+# --- the same numbers -----------------------------------------------------------------------------------------------
+
+
+def equality(n_steps: int = 30_000) -> None:
+    """Largest difference of predictions to one process, in units of the largest, and bits on workers."""
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        for n_files in (1, 2, 7, 64):
+            folder = Path(name) / str(n_files)
+            folder.mkdir()
+            write(folder, n_steps, n_files)
+            pattern = str(folder / "*.parquet")
+            log = Log.from_frame(pattern)
+            states = log.observations[:1_000]
+            truth = evaluate(log, gamma=0.99, estimators=["KrylovLSTD"]).predict(states)
+            here = _numbers(_kept(pattern, None), states)
+            away = float(np.abs(here[2:] - truth).max() / np.abs(truth).max())
+            same = []
+            for n_workers in (1, 2, 3, 4):
+                with local_workers(n_workers) as client:
+                    there = _numbers(_kept(pattern, client), states)
+                same.append("same bits" if (there == here).all() else f"{np.abs(there - here).max():.1e}")
+            rows.append([str(n_files), f"{away:.1e}", *same])
+            print(rows[-1], flush=True)
+    print(table(["files", "away from one process", *(f"{n} workers" for n in (1, 2, 3, 4))], rows))
+
+
+def _kept(pattern: str, client: Any) -> Report:
+    """The answer of a log that stays where it is."""
+    with never_gathered():
+        return evaluate_files(pattern, question=MODEL, client=client)
+
+
+def _numbers(found: Report, states: FloatArray) -> FloatArray:
+    """The interval, and values of states."""
+    interval = found.interval()
+    return np.concatenate([[interval.low, interval.high], found.predict(states)])
 
 
 # --- workers that die -----------------------------------------------------------------------------------------------
 
 
-def equality() -> None:
-    """The same bits on 1 to 4 workers as without workers, of a log of more than a million steps."""
-    rows = []
+def kills(seconds: int = 600, every: int = 10, n_workers: int = 3) -> None:
+    """Evaluations of 300,000 steps, for so long, while a worker is killed every so often; and without workers."""
     with tempfile.TemporaryDirectory() as name:
-        write(Path(name), 1_200_000, 7)
+        write(Path(name), 300_000, 12)
         pattern = str(Path(name) / "*.parquet")
-        here = _numbers(pattern, None)
-        for n_workers in (1, 2, 3, 4):
-            with local_workers(n_workers) as client:
-                there = _numbers(pattern, client)
-            rows.append([str(n_workers), "same bits" if there == here else "OTHER NUMBERS"])
-            print(rows[-1], flush=True)
-    print(table(["workers", "beside this process"], rows))
-
-
-def _numbers(pattern: str, client: Any) -> list[bytes]:
-    found = evaluate_files(pattern, question=Question(gammas=(0.99,)), client=client)
-    return [W.tobytes() for W in found.fit.weights] + [repr((row.value, row.interval)).encode() for row in found.rows]
-
-
-def kills(every: int = 10, n_workers: int = 3) -> None:
-    """One evaluation while a worker is killed every so often; and without workers."""
-    with tempfile.TemporaryDirectory() as name:
-        write(Path(name), 1_200_000, 12)
-        pattern = str(Path(name) / "*.parquet")
+        states = np.random.default_rng(0).normal(size=(100, 4))
+        expected, answers = _numbers(_kept(pattern, None), states), []
         with local_workers(n_workers) as client:
             stop, killed = threading.Event(), [0]
             killer = threading.Thread(target=_killer, args=(client, every, stop, killed), daemon=True)
             began = time.perf_counter()
             killer.start()
-            found = _numbers(pattern, client)
+            while time.perf_counter() - began < seconds:
+                answers.append(_numbers(_kept(pattern, client), states))
+                print(f"{time.perf_counter() - began:.0f} s, {killed[0]} killed, {len(answers)} answers", flush=True)
             lasted = time.perf_counter() - began
             stop.set()
             killer.join()
-        same = found == _numbers(pattern, None)
-    print(f"{lasted:.0f} s, {killed[0]} workers killed; {'the same bits' if same else 'OTHER NUMBERS'} without workers")
+    same = all((answer == expected).all() for answer in answers)
+    print(
+        f"{lasted:.0f} s, {killed[0]} workers killed, {len(answers)} answers from 12 files; without workers "
+        f"{'the same bits' if same else 'OTHER NUMBERS'}"
+    )
 
 
 def _killer(client: Any, every: float, stop: threading.Event, killed: list[int]) -> None:
@@ -163,14 +206,11 @@ def memory(n_steps: int = 3_000_000, n_files: int = 20) -> None:
             "a third of the files": (names[::3], {}),
         }
         for case, (chosen, options) in cases.items():
-            seconds, most, answer = _in_process_of_its_own(partial(timed, chosen, 0, **options))
-            rounds = seconds["weights"] + seconds["interval"]
-            rows.append(
-                [case, f"{sum(seconds.values()):.0f}", f"{seconds['choosing and encoding']:.1f}", f"{rounds:.1f}"]
-            )
+            seconds, most, answer = _in_process_of_its_own(partial(timed, chosen, 0, MODEL, **options))
+            rows.append([case, f"{sum(seconds.values()):.0f}", f"{seconds['rounds']:.1f}"])
             rows[-1] += [f"{most / 1e9:.2f}", answer]
             print(rows[-1], flush=True)
-    print(table(["", "seconds", "choosing and encoding", "weights and interval", "GB at most", "value"], rows))
+    print(table(["", "seconds", "rounds", "GB at most", "value"], rows))
 
 
 def _in_process_of_its_own(run: Callable[[], tuple[dict[str, float], str]]) -> tuple[dict[str, float], float, str]:
@@ -220,10 +260,78 @@ def resident(n_steps: int = 2_000_000, n_files: int = 8) -> None:
             most = [[0.0, 0.0] for _ in pids]
             for pid, own in zip(pids, most, strict=True):
                 threading.Thread(target=_watch, args=([pid], done, own), daemon=True).start()
-            evaluate_files(str(Path(name) / "*.parquet"), question=Question(gammas=(0.99,)), client=client)
+            of_files.evaluate_files(str(Path(name) / "*.parquet"), question=QUESTION, client=client)
             done.set()
     names = ["this process", *(f"worker {i}" for i in range(1, len(pids)))]
     print(table(["", "GB"], [[who, f"{own[1] / 1e9:.2f}"] for who, own in zip(names, most, strict=True)]))
+
+
+def traffic(n_steps: int = 1_000_000) -> None:
+    """Bytes that workers have sent per round, to each other and the sum to the client, and what ``--plan`` says."""
+    from tlstd.cluster.log_shard import LogFile
+    from tlstd.cluster.plan import plan
+
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        write(Path(name), n_steps, 32)
+        pattern = str(Path(name) / "*.parquet")
+        files = [LogFile(str(path)) for path in sorted(Path(name).glob("*.parquet"))]
+        for n_workers in (1, 2, 4):
+            said = plan(files, gamma=0.99, n_workers=n_workers)
+            sent: list[int] = []
+            with local_workers(n_workers) as client, never_gathered():
+
+                def report(text: str, share: float, sent: list[int] = sent, client: Any = client) -> None:
+                    if text.startswith("round"):
+                        sent.append(sum(client.run(_sent).values()))
+
+                found = evaluate_files(pattern, question=MODEL, client=client, report=report)
+            n, between = found.fit.system.n, float(np.median(np.diff(sent)))
+            rows.append([str(n_workers), f"{n:,}", f"{8 * n / 1e3:.0f}", f"{between / 1e3:.0f}"])
+            rows[-1].append(f"{(said.between_workers + said.to_client) / 1e3:.0f}")
+            print(rows[-1], flush=True)
+    print(table(["workers", "features", "a vector, kB", "sent by workers in a round, kB", "predicted"], rows))
+
+
+def _sent(dask_worker: Any) -> int:
+    return int(dask_worker.transfer_outgoing_bytes_total)
+
+
+class _Tiny:
+    """A shard that costs nothing, so that what is measured is the pool."""
+
+    def changed(self) -> _Tiny:
+        return self
+
+    def ids(self) -> Any:
+        return np.arange(3)
+
+    def product(self, V: FloatArray) -> FloatArray:
+        return V
+
+
+def tasks(n_shards: int = 1_000, n_workers: int = 2) -> None:
+    """What a shard costs the client and the scheduler, which are one process here, beside what workers do."""
+    began: list[tuple[str, float, float]] = []
+
+    def now(what: str) -> None:
+        began.append((what, time.perf_counter(), time.process_time()))
+
+    with local_workers(n_workers) as client:
+        client.gather(client.map(_warm, range(n_workers), pure=False))
+        now("reading (one task a shard)")
+        pool = OnDask(client, [_Tiny] * n_shards)
+        now("changing (one task a shard)")
+        pool.change("changed", [()] * n_shards, lambda done: None)
+        now("a question (one task a worker)")
+        pool.union("ids")
+        now("ten rounds (one task a worker)")
+        for _ in range(10):
+            pool.total("product", np.ones((3, 1)))
+        now("")
+    per = 1e3 / n_shards
+    rows = [[a[0], f"{per * (b[1] - a[1]):.2f}", f"{per * (b[2] - a[2]):.2f}"] for a, b in pairwise(began)]
+    print(table([f"{n_shards:,} shards, {n_workers} workers", "ms a shard", "CPU ms a shard"], rows))
 
 
 # --- large ----------------------------------------------------------------------------------------------------------
@@ -249,9 +357,8 @@ def large(folder: Path, n_files: int = 100) -> None:
         threading.Thread(target=_watch, args=(pids, done, most), daemon=True).start()
         names = [str(path) for path in sorted(folder.glob("*.parquet"))[:n_files]]
         spill = folder / "spill"
-        found = evaluate_files(
-            names, question=Question(gammas=(0.99,), features=tiles), client=client, spill=spill, report=report
-        )
+        question = Question(gammas=(0.99,), features=tiles)
+        found = evaluate_files(names, question=question, client=client, spill=spill, report=report)
         seconds = stages.seconds()
         done.set()
     print(found.table, found.rows[0].interval, *found.notes, sep="\n")
@@ -261,11 +368,13 @@ def large(folder: Path, n_files: int = 100) -> None:
     print(table([*seconds, "all"], [[f"{each:.0f}" for each in [*seconds.values(), sum(seconds.values())]]]))
 
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., None]] = {
     "equality": equality,
     "kills": kills,
     "memory": memory,
     "resident": resident,
+    "traffic": traffic,
+    "tasks": tasks,
 }
 
 

@@ -167,7 +167,14 @@ def _pooled(
     few = share * overview.n_episodes < FEWEST_EPISODES
     parts: list[Log] = pool.each("first_steps", SAMPLE) if few else pool.each("sample", share)
     sample = concatenate([part for part in parts if len(part)])
-    log = concatenate(pool.each("thin"))
+    every: list[Log] = pool.each("thin")
+    log = concatenate(every)
+    table = log.policy is not None and log.policy.ndim == 2 and None in question.policies
+    if table and any(each.goes_on for each in every[:-1]):
+        raise InvalidInputError(
+            "an episode goes on in the next file, and the policy is in columns: its probabilities after the last step "
+            "of a file are in the next one. Cut the files where episodes end, or pass a function"
+        )
     asked = list(product(question.policies, question.gammas, question.starts))
     if len(asked) > 1 and 0.0 in question.gammas and not log.has_episodes:
         raise InvalidParameterError(

@@ -310,7 +310,9 @@ class Part:
         arrays: list[Any] = [self.rows[name].ids, steps.here, steps.after, steps.fold, steps.rewards, steps.discounts]
         arrays += [self.chances, self._actions()] if self.chances is not None and name == "actions" else []
         arrays += [] if system is None or system.rhos is None else [system.rhos]
-        blocks = [*self.rows[name].blocks, *(system.behind.blocks if isinstance(system, PairSystem) else [])]
+        blocks = list(self.rows[name].blocks)
+        if isinstance(system, PairSystem):
+            arrays, blocks = [*arrays, system.beyond], [*blocks, *system.behind.blocks]
         for block in blocks:
             arrays += [block.data, block.indices, block.indptr] if hasattr(block, "indices") else [block]
         for array in arrays:

@@ -225,6 +225,7 @@ class PooledFits:
         self._change("of_pairs", "joint", steps, ids)
         support = merged(pool.each("pair_support"), False)
         pool.change("supported_pairs", [(features, support)] * len(pool))
+        self.rounds.add({f"contents of the files, {self.label}pairs of the policy": pool.each("contents", "joint")})
         beyond = np.concatenate(pool.each("beyond"))
         sums = pool.total("constants", "joint")
         offsets = fits.solved_constants(sums[:, :-1], sums[:, -1])

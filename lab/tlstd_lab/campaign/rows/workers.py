@@ -9,8 +9,8 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tlstd.cluster import evaluate as of_files
 from tlstd.cluster.clients import local_workers
 from tlstd.cluster.evaluate import evaluate_files
-from tlstd.evaluation.question import Question
+from tlstd.evaluation import Question
 from tlstd_lab.campaign.faults import Task
 from tlstd_lab.campaign.row import Row
 from tlstd_lab.executors import DaskCluster, Executor, LocalProcesses
@@ -113,29 +112,15 @@ class _Evaluations:
             _log(i).write_parquet(Path(folder) / f"part-{i}.parquet")
         self.question = Question(gammas=(0.9,), estimators=("KrylovLSTD",))
         self.pattern = str(Path(folder) / "*.parquet")
-        with _large():
-            self.expected = evaluate_files(self.pattern, question=self.question).value
+        self.expected = evaluate_files(self.pattern, question=self.question).value
 
     def __call__(self, number: int) -> str:
         for i in range(RUNS):
             self.killer.begin(f"{self.seed} {number} {i}")
-            with _large():
-                found = evaluate_files(
-                    self.pattern, question=self.question, client=self.client, report=self.killer
-                ).value
+            question: dict[str, Any] = {"question": self.question, "client": self.client}
+            found = evaluate_files(self.pattern, report=self.killer, **question).value
             assert found == self.expected, f"the value is {found!r}, not {self.expected!r}"
         return self.killer.counted()
-
-
-@contextmanager
-def _large() -> Iterator[None]:
-    """Logs of any size stay with the workers."""
-    before = of_files.GATHERED, of_files.SAMPLE
-    of_files.GATHERED, of_files.SAMPLE = 0, 600
-    try:
-        yield
-    finally:
-        of_files.GATHERED, of_files.SAMPLE = before
 
 
 def _log(number: int) -> pl.DataFrame:
