@@ -255,7 +255,7 @@ def test_cluster_by_is_short_for_a_map(folder: Path) -> None:
         (["steps.parquet", "--gamma", "0.9", "--policy", "my_policy:wrong"], "IndexError: too many indices for array"),
         (["steps.parquet", "--gamma", "0.9", "--policy", "my_policy:moves"], "the policy returned ['right']"),
         (["steps.parquet", "--gamma", "0.9", "--against", "my_policy"], "--against 'my_policy' is not MODULE"),
-        (["steps.parquet", "--gamma", "0.9", "--against", "logged", "--workers", "2"], "leave out --workers"),
+        (["steps.parquet", "--gamma", "0.9", "--estimate", "--workers", "2"], "leave out --workers"),
         (["steps.parquet", "--gamma", "0.9", "--storage-option", "secret"], "is not NAME=VALUE"),
         (["steps.parquet", "--gamma", "0.9", "--cluster", "nowhere"], "no Dask scheduler answers at 'nowhere'"),
         (["steps.parquet", "--gamma", "0.9", "--map", "reward"], "WHAT=COLUMN"),
@@ -576,7 +576,7 @@ def test_interrupted_while_workers_start(folder: Path, delay: float) -> None:
 # --- options that workers do not have ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", ["--estimate", "--all"])
+@pytest.mark.parametrize("option", ["--estimate"])
 def test_what_one_process_does_is_refused_with_workers(folder: Path, option: str) -> None:
     result = run("evaluate", "steps.parquet", "--gamma", "0.9", "--workers", "1", option)
     assert result.exit_code == 1

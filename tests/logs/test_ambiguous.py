@@ -100,7 +100,7 @@ class TestTimes:
                 timed(unit, 8 * i + 2 * k).write_parquet(tmp_path / f"{i}-{k}.parquet")
         found = evaluate_files(tmp_path, question=Question(gammas=(0.5,), estimators=("KrylovLSTD", "mean of returns")))
         mean = np.mean([1.5 + 0.5 * 0.25 + 0.25 * 1.0, 2.0 + 0.5 * 3.0 + 0.25 * 0.5])
-        assert found.rows[-1].value == pytest.approx(mean, rel=1e-12)
+        assert found.rows[0].value == pytest.approx(mean, rel=1e-12)
 
     def test_steps_of_different_units_are_in_order(self, tmp_path: Path) -> None:
         """One episode whose later steps are in a coarser unit, with the smaller numbers."""

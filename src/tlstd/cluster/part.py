@@ -297,10 +297,10 @@ class Part:
         return self.gaps
 
     def moments(self, name: str) -> FloatArray:
-        """(n + 2, 1): sums of features over rows (0 for action values), Σ ‖x‖² and the number of rows."""
+        """(n + 2, 1): Σ (1 - x)² over rows, Σ ‖x‖² and the number of rows; of action values no feature is constant."""
         system = self.systems[name]
-        sums = system.sums if isinstance(system, (StateSystem, PairSystem)) else np.zeros(system.n)
         n = len(system.steps) if isinstance(system, PairSystem) else system.n_rows
+        sums = system.sums if isinstance(system, (StateSystem, PairSystem)) else np.full(system.n, float(n))
         return np.concatenate([sums, [system.squares, float(n)]])[:, None]
 
     def contents(self, name: str) -> str:
