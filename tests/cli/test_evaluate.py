@@ -177,8 +177,13 @@ def test_two_policies_are_answered_together(folder: Path, monkeypatch: pytest.Mo
     import tlstd.cli.evaluate as cli
 
     table().with_columns(p=pl.lit(0.5)).write_parquet("steps.parquet")
-    reads = []
-    monkeypatch.setattr(cli, "_read", lambda *given, read=cli._read: reads.append(given) or read(*given))
+    reads, read = [], cli._read
+
+    def counted(*given: Any) -> Any:
+        reads.append(given)
+        return read(*given)
+
+    monkeypatch.setattr(cli, "_read", counted)
     words = ("evaluate", "steps.parquet", "--gamma", "0.9", "--json", "--map", "probability=p")
     both = json.loads(run(*words, "--policy", "my_policy:right", "--against", "logged").stdout)
     assert len(reads) == 1

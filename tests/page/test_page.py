@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.evaluation.trust_logs import few, garnet_off, regulator_on, stream, unsupported, walk
+from tests.evaluation.trust_logs import Maker, few, garnet_off, regulator_on, stream, unsupported, walk
 from tests.page.conftest import NASTY
 from tlstd.errors import StateError
 from tlstd.evaluation import Report, Trust, evaluate
@@ -138,7 +138,7 @@ def test_json_has_what_the_page_has(report: Report) -> None:
     assert counts.sum() == report.log.rewards.size
 
 
-LOGS = {
+LOGS: dict[str, Maker] = {
     "walk": walk,
     "off": garnet_off,
     "stream": partial(stream, n=1_500),
