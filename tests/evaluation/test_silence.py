@@ -316,6 +316,3 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     assert_allclose(by_rewards["silence"]["returns"]["high"], 20.0)
     both = run(app, [*asked, "--returns", "0", "1", "--rewards", "0", "1"])
     assert both.exit_code == 1
-    shards = run(app, [*asked, "--returns", "0", "1", "--workers", "1"])
-    assert shards.exit_code == 1
-    assert "--returns is for one process" in shards.stderr

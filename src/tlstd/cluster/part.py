@@ -19,7 +19,7 @@ from tlstd.evaluation import fits
 from tlstd.evaluation.policies import Target, as_target, of_logged_actions
 from tlstd.evaluation.silence import Gaps, Support, is_table, supported, supports_of
 from tlstd.evaluation.steps import Rows, Steps, steps_of
-from tlstd.evaluation.systems import ActionSystem, PairSystem, StateSystem, System
+from tlstd.evaluation.systems import ActionSystem, PairSystem, RowsSystem, StateSystem, System
 from tlstd.features.base import FeatureMap
 
 
@@ -300,7 +300,7 @@ class Part:
         """(n + 2, 1): Σ (1 - x)² over rows, Σ ‖x‖² and the number of rows; of action values no feature is constant."""
         system = self.systems[name]
         n = len(system.steps) if isinstance(system, PairSystem) else system.n_rows
-        sums = system.sums if isinstance(system, (StateSystem, PairSystem)) else np.full(system.n, float(n))
+        sums = system.sums if isinstance(system, RowsSystem) else np.full(system.n, float(n))
         return np.concatenate([sums, [system.squares, float(n)]])[:, None]
 
     def contents(self, name: str) -> str:

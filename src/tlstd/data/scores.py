@@ -1,4 +1,4 @@
-"""Scores of predictions of held-out states, and who is chosen by them: pure functions of arrays."""
+"""Scores of predictions of held-out states, and choices by them: pure functions of arrays."""
 
 from __future__ import annotations
 

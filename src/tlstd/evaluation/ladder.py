@@ -85,7 +85,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """What lies behind the cuts of episodes, in the mean of returns."""
+    """What values behind the cuts of episodes add to the mean of returns."""
 
     added: float
     """To the value."""
@@ -375,12 +375,14 @@ def _bias_of_tails(case: Case, fit: Fit) -> EpisodeValue | None:
 def _uncut(lengths: IntArray, cuts: IntArray) -> FloatArray:
     """The probability of each episode not to be cut before its end, by the lengths at which others were cut.
 
-    >>> _uncut(np.array([1, 3, 3, 4]), np.array([2, 2]))
-    array([1.        , 0.33333333, 0.33333333, 0.33333333])
+    An episode that ended with a step could not be cut after it.
+
+    >>> _uncut(np.array([1, 2, 2, 3, 4]), np.array([2, 2]))
+    array([1. , 1. , 1. , 0.5, 0.5])
     """
     at, counts = np.unique(cuts, return_counts=True)
-    risk = np.array([np.count_nonzero(lengths >= t) for t in at])
-    left = np.append(1.0, np.cumprod(1.0 - counts / np.maximum(risk, 1)))
+    risk = np.array([np.count_nonzero(lengths > t) for t in at]) + counts
+    left = np.append(1.0, np.cumprod(1.0 - counts / risk))
     found: FloatArray = left[np.searchsorted(at, lengths, side="left")]
     return np.maximum(found, 1.0 / lengths.size)
 

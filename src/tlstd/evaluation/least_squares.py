@@ -126,7 +126,7 @@ def least_squares(
         )
         before: list[LeastSquares] = []
         calm, found = 0, []
-        with np.errstate(over="ignore", invalid="ignore"):  # what diverges is said by its width
+        with np.errstate(over="ignore", invalid="ignore"):  # divergence shows as an infinite width
             for dimension in DIMENSIONS:
                 adjoint.extend(dimension)
                 u = system.traces(adjoint.solutions(dimension), [lambda_])[:, 0]

@@ -1,4 +1,4 @@
-"""A log as least squares sees it: states as rows of features, the steps between them, and who is held out with whom.
+"""A log as least squares sees it: states as rows of features, the steps between them, groups and folds of episodes.
 
 A state is encoded once. Steps refer to the rows of their state and of the next one, so that another discount, policy or
 reward needs no new encoding. Episodes (or blocks of long ones) are groups: what is in one group is not independent, and

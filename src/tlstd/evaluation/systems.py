@@ -181,12 +181,48 @@ class System:
         return np.column_stack([now[every, own], after[every, own], now[:, -1], after[:, -1]])
 
 
-class StateSystem(System):
+class RowsSystem(System):
+    """What values of states and of pairs share: ``rows`` are x, ``behind`` the features of states under the policy."""
+
+    rows: Rows
+    behind: Rows
+
+    def values(self, V: FloatArray, rows: IntArray) -> FloatArray:
+        """Values of rows of states under the policy."""
+        found: FloatArray = self.behind.times(V)[rows]
+        return found
+
+    def values_sum(self, weights: FloatArray) -> FloatArray:
+        """Their weighted sum, as features."""
+        return self.behind.back(weights[:, None])[:, 0]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of features of states."""
+        return self.behind.size
+
+    @cached_property
+    def squares(self) -> float:
+        """Σ ‖x‖² over the rows of features of states."""
+        return self.behind.square * self.behind.size
+
+    @cached_property
+    def sums(self) -> FloatArray:
+        """(n,): Σ (1 - x)² over the rows of x."""
+        return self.rows.off_one
+
+    @cached_property
+    def constant(self) -> FloatArray:
+        """Features that are 1 in all rows of x."""
+        return constant(self.sums, self.rows.size)
+
+
+class StateSystem(RowsSystem):
     """Values of states."""
 
     def __init__(self, steps: Steps, rows: Rows, rhos: FloatArray | None = None) -> None:
         super().__init__(steps, rows.ids, rows.ids.size, rhos)
-        self.rows = rows
+        self.rows = self.behind = rows
 
     def on(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """x_tᵀV and x'_tᵀV."""
@@ -199,35 +235,6 @@ class StateSystem(System):
         if after is not None:
             sums += gathered(after, self.steps.after, self.rows.size)
         return self.rows.back(sums)
-
-    def values(self, V: FloatArray, rows: IntArray) -> FloatArray:
-        """Values of rows of features."""
-        found: FloatArray = self.rows.times(V)[rows]
-        return found
-
-    def values_sum(self, weights: FloatArray) -> FloatArray:
-        """Their weighted sum, as features."""
-        return self.rows.back(weights[:, None])[:, 0]
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of features."""
-        return self.rows.size
-
-    @cached_property
-    def squares(self) -> float:
-        """Σ ‖x‖²."""
-        return self.rows.square * self.rows.size
-
-    @cached_property
-    def sums(self) -> FloatArray:
-        """(n,): Σ (1 - x)² over the rows."""
-        return self.rows.off_one
-
-    @cached_property
-    def constant(self) -> FloatArray:
-        """Features that are 1 in all rows."""
-        return constant(self.sums, self.rows.size)
 
 
 class ActionSystem(System):
@@ -304,7 +311,7 @@ class ActionSystem(System):
         return self.rows.square * self.rows.size
 
 
-class PairSystem(System):
+class PairSystem(RowsSystem):
     """Values of states and continuous actions, by features of both side by side.
 
     Parameters
@@ -315,7 +322,7 @@ class PairSystem(System):
     behind : Rows
         Mean features under the policy of the rows of ``steps.states``, over the same features.
     beyond : (M,)
-        The policy's probability of actions that the log does not have there, which are not in the mean.
+        The policy's probability of actions that the log does not have there, which ``behind`` leaves out.
     """
 
     def __init__(self, steps: Steps, rows: Rows, behind: Rows, beyond: FloatArray) -> None:
@@ -332,35 +339,6 @@ class PairSystem(System):
         if after is not None:
             out += self.behind.back(gathered(after, self.steps.after, self.behind.size))
         return out
-
-    def values(self, V: FloatArray, rows: IntArray) -> FloatArray:
-        """Values of rows of states under the policy."""
-        found: FloatArray = self.behind.times(V)[rows]
-        return found
-
-    def values_sum(self, weights: FloatArray) -> FloatArray:
-        """Their weighted sum, as features."""
-        return self.behind.back(weights[:, None])[:, 0]
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of features of states."""
-        return self.behind.size
-
-    @cached_property
-    def squares(self) -> float:
-        """Σ ‖x‖² over the rows of features of states."""
-        return self.behind.square * self.behind.size
-
-    @cached_property
-    def sums(self) -> FloatArray:
-        """(n,): Σ (1 - x)² over the steps."""
-        return self.rows.off_one
-
-    @cached_property
-    def constant(self) -> FloatArray:
-        """Features that are 1 in all rows."""
-        return constant(self.sums, self.rows.size)
 
 
 def constant(sums: FloatArray, n: int) -> FloatArray:
