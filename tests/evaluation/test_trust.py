@@ -66,7 +66,7 @@ def light_for(found: Trust, why: str) -> str:
 @pytest.mark.parametrize("name", SOUND)
 @pytest.mark.parametrize("seeds", [FEW, pytest.param(MANY, marks=pytest.mark.long)], ids=["few", "many"])
 def test_false_alarms(name: str, seeds: range) -> None:
-    """No seed of five is red, and at most one of twenty."""
+    """No seed of five is red, and at most two of twenty."""
     reds = Counter[str]()
     for seed in seeds:
         found = trust_in(SOUND[name](seed))
@@ -74,7 +74,7 @@ def test_false_alarms(name: str, seeds: range) -> None:
         reds.update({check.name for check in found.checks if check.state == "red"})
         reds["any"] += found.values_light == "red"
     print(f"{name}: red in {reds['any']} of {len(seeds)}: {dict(reds)}")
-    assert reds["any"] <= (len(seeds) == len(MANY)), reds
+    assert reds["any"] <= 2 * (len(seeds) == len(MANY)), reds
 
 
 @pytest.mark.parametrize("name", FAILURES)
