@@ -6,7 +6,7 @@ linked; the docstring of an attribute is prose, whatever colons are in it; and b
 substitutions. A name without its module (``:class:`Domain```) is looked up among all names.
 
 The pages in ``api/`` are Jinja templates: ``estimators``, ``feature_maps`` and ``domains`` are the names of all there
-are.
+are, and ``evaluation`` the kinds and names of what that package has.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from sphinx.ext.napoleon.docstring import NumpyDocstring
 from sphinx.util.inspect import stringify_signature
 
 import tlstd.domains
+import tlstd.evaluation
 import tlstd.features
 from tlstd.estimators.registry import CLASSES
 
@@ -154,9 +155,18 @@ def _by_last_part(env: BuildEnvironment) -> dict[str, list[tuple[str, ObjectEntr
 
 _OBJECTS: dict[str, list[tuple[str, ObjectEntry]]] = {}
 
+
+def _of_evaluation() -> list[tuple[str, str]]:
+    """Kinds and names, classes first; without what the pages describe elsewhere."""
+    found = [name for name in tlstd.evaluation.__all__ if name not in ("evaluate", "Evaluation")]
+    kinds = {name: "class" if isinstance(getattr(tlstd.evaluation, name), type) else "function" for name in found}
+    return sorted((kind, name) for name, kind in kinds.items())
+
+
 REGISTERED = {
     "estimators": list(CLASSES),
     "feature_maps": [name for name in tlstd.features.__all__ if isinstance(getattr(tlstd, name), type)],
+    "evaluation": _of_evaluation(),
     "domains": [
         f"{type(make()).__module__.rpartition('.')[2]}.{name}" for name, make in sorted(tlstd.domains.DOMAINS.items())
     ],

@@ -48,17 +48,17 @@ print(table.head(3).select("episode", "obs_0", "obs_1", "action", "reward", "ter
 #
 # One line. (On the command line: `tlstd evaluate drives.parquet --gamma 0.99`.) The value is that of the states in
 # which drives begin, on average. The answer is the mean of the drives' returns. The last drive was cut off by the end
-# of the log, and what lies behind is the model's. The model stands beside it; λ and its dimension were chosen by
-# held-out parts of the log.
+# of the log, and a model of the other drives adds what lies behind the cut. The model stands beside the answer. Its λ
+# and dimension were chosen by held-out parts of the log.
 
 # %%
 import tlstd
 
-evaluation = tlstd.evaluate("drives.parquet", gamma=0.99)
-for row in evaluation.rows:
-    print(f"{row.name:18} {row.value:7.2f}   {row.note}")
-print()
-print(*evaluation.notes, sep="\n")
+report = tlstd.evaluate("drives.parquet", gamma=0.99)
+for row in report.rows:
+    print(f"{row.name:18} {row.interval}   {row.note}")
+print(f"\n{report.rung}: {report.assumption}\n{report.trust}\n")
+print(*report.notes, sep="\n")
 
 # %% [markdown]
 # Is it right? Here, and only here, the driver can be asked to drive again, 50 times from each start of the log.
@@ -68,7 +68,7 @@ from tlstd.evaluation import rollout_values
 
 starts = table.group_by("episode", maintain_order=True).first().select("obs_0", "obs_1").to_numpy()
 again = rollout_values(car, starts, n_rollouts=50, rng=np.random.default_rng(1), policy=careless)
-print(f"{50 * len(starts):,} new drives: {again.mean.mean():.2f}, the log's answer: {evaluation.value:.2f}")
+print(f"{50 * len(starts):,} new drives: {again.mean.mean():.2f}, the log's answer: {report.value:.2f}")
 
 # %% [markdown]
 # ## Any state
@@ -80,7 +80,7 @@ import matplotlib.pyplot as plt
 
 states = car.grid()
 truth = rollout_values(car, states, n_rollouts=50, rng=np.random.default_rng(2), policy=careless).mean
-found = evaluation.predict(states)
+found = report.predict(states)
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained", num="values of new drives, and from the log")
 for axis, values, title in zip(axes, (truth, found), ("new drives", "from the log"), strict=True):
     box = [car.low[0], car.goal, car.low[1], car.high[1]]
@@ -94,7 +94,8 @@ print(f"error over the whole grid: {np.sqrt(np.mean((found - truth) ** 2)):.1f}"
 # ## A driver who has never driven
 #
 # The careful driver always takes the right pedal. The log has no probabilities of the careless one's choices, and none
-# are needed: *action values* say what each pedal is worth if the careful driver takes over afterwards.
+# are needed: *action values* say what each pedal is worth if the careful driver takes over afterwards. Nothing in the
+# log can test whether the features suffice for that, so that the light is "unchecked" at best.
 
 
 # %%
@@ -106,8 +107,8 @@ def careful(seen):
 other = tlstd.evaluate("drives.parquet", gamma=0.99, policy=careful)
 from tlstd.evaluation import true_values
 
-print(f"{other.rows[0].name}: {other.value:.2f}, the truth: {true_values(car, starts).mean():.2f}")
-print(other.notes[-1])
+print(f"{other.rung}: {other.interval()}, the truth: {true_values(car, starts).mean():.2f}")
+print(other.trust)
 
 # %% [markdown]
 # ## Keep it
@@ -117,6 +118,6 @@ print(other.notes[-1])
 # %%
 from tlstd.evaluation import ValueFunction
 
-evaluation.save("careless_driver")
+report.save("careless_driver")
 values = ValueFunction.load("careless_driver")
 print(values.predict([[-0.5, 0.0], [0.4, 0.05]]).round(1))

@@ -24,7 +24,7 @@ from tlstd.estimators.base import LinearEstimator
 from tlstd.estimators.step_sizes import Decay
 from tlstd.evaluation import true_values
 from tlstd.evaluation.evaluate import evaluate
-from tlstd.evaluation.evaluation import Evaluation
+from tlstd.evaluation.report import Report
 from tlstd.features.rbf import RBF
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd.logs.log import Log
@@ -166,6 +166,6 @@ def write_log(path: Path, *, seed: int = 0) -> Log:
     )
 
 
-def answer(log: Log) -> Evaluation:
+def answer(log: Log) -> Report:
     """What the driver is worth."""
     return evaluate(log, gamma=GAMMA)

@@ -124,7 +124,7 @@ def test_the_page_and_the_model(folder: Path) -> None:
 
 
 def test_policy_in_columns_and_dropped_episodes(folder: Path) -> None:
-    """``column:NAME`` is the policy asked for; ``--drop-nan`` and a column left out."""
+    """``column:NAME`` is the target policy; ``--drop-nan`` and a column left out."""
     frame = table().with_columns(p=pl.lit(0.5), right=pl.col("action").cast(float), left=1.0 - pl.col("action"))
     frame = frame.with_columns(pl.when(pl.col("episode") == 3).then(None).otherwise(pl.col("reward")).alias("reward"))
     frame.write_parquet(folder / "steps.parquet")
@@ -143,7 +143,7 @@ def test_policy_in_columns_and_dropped_episodes(folder: Path) -> None:
 
 
 def test_a_policy_against_another(folder: Path) -> None:
-    """The difference in JSON, in words and on the page; policies by function, by columns and the one that acted."""
+    """The difference in JSON, in words and on the page; policies by function, by columns and the logged one."""
     frame = table().with_columns(
         pl.col("action").replace_strict({0: "left", 1: "right"}), p=pl.lit(0.5), pi=pl.lit(0.5)
     )
@@ -156,8 +156,8 @@ def test_a_policy_against_another(folder: Path) -> None:
     acted = tlstd.evaluate(log, gamma=0.9)
     assert found["comparison"]["difference"] == difference(right, acted, level=0.9).to_dict()
     assert (found["value"], found["comparison"]["value"]) == (right.value, acted.value)
-    assert found["comparison"]["light"] == acted.trust.light  # type: ignore[union-attr]
-    assert (found["policy"], found["comparison"]["policy"]) == ("my_policy:moves", "the policy that acted")
+    assert found["comparison"]["light"] == acted.trust.light
+    assert (found["policy"], found["comparison"]["policy"]) == ("my_policy:moves", "the logged policy")
     assert found["comparison"]["better"] == "my_policy:moves"
     assert found["light"] == worst([found["trust"]["light"], found["comparison"]["light"]])
     shown = run(*words, "--policy", "column:pi", "--against", "my_policy:moves", "--cost", "--out", "page.html").stdout
@@ -170,6 +170,48 @@ def test_a_policy_against_another(folder: Path) -> None:
     assert "What the policy costs" in page
     assert "By these values column:pi is better" in page
     assert re.search("read as policy</th><td>pi</td>", page)
+
+
+def test_two_policies_are_answered_together(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The states of the log are encoded once, and its files read once; not where each has columns of its own."""
+    import tlstd.cli.evaluate as cli
+
+    table().with_columns(p=pl.lit(0.5)).write_parquet("steps.parquet")
+    reads, read = [], cli._read
+
+    def counted(*given: Any) -> Any:
+        reads.append(given)
+        return read(*given)
+
+    monkeypatch.setattr(cli, "_read", counted)
+    words = ("evaluate", "steps.parquet", "--gamma", "0.9", "--json", "--map", "probability=p")
+    both = json.loads(run(*words, "--policy", "my_policy:right", "--against", "logged").stdout)
+    assert len(reads) == 1
+    alone = [json.loads(run(*words, *said).stdout) for said in (("--policy", "my_policy:right"), ())]
+    assert (both["value"], both["comparison"]["value"]) == (alone[0]["value"], alone[1]["value"])
+    del reads[:]
+    assert run(*words, "--policy", "column:action", "--against", "column:p").exit_code == 0
+    assert len(reads) == 2
+
+
+def test_a_csv_is_evaluated_without_compiled_code(folder: Path) -> None:
+    """Neither compiler, nor cluster, nor what only terminals need is loaded: that takes longer than the answer."""
+    table().write_csv("steps.csv")
+    words = "import sys; from tlstd.cli.app import app\n"
+    words += "app(['evaluate', 'steps.csv', '--gamma', '0.9'], standalone_mode=False)\n"
+    words += "print(*sorted(set(sys.modules) & {'numba', 'llvmlite', 'dask', 'distributed', 'rich', 'tlstd.page'}))"
+    done = process("-c", words)
+    assert done.returncode == 0, done.stderr
+    assert "Trust: " in done.stdout
+    assert done.stdout.splitlines()[-1] == ""
+
+
+def test_all_is_compare(folder: Path) -> None:
+    words = ("evaluate", "steps.parquet", "--gamma", "0.9", "--json")
+    names = [
+        [row["name"] for row in json.loads(run(*words, said).stdout)["estimators"]] for said in ("--all", "--compare")
+    ]
+    assert names[0] == names[1] == ["mean of returns", "KrylovLSTD", "LSTD", "t-LSTD", "TD"]
 
 
 def test_time_limits_and_ends(folder: Path) -> None:
@@ -194,6 +236,17 @@ def test_columns_by_name_and_start(folder: Path) -> None:
     assert list(json.loads(result.stdout)["estimators"][0]["values"]) == ["given states"]
 
 
+def test_cluster_by_is_short_for_a_map(folder: Path) -> None:
+    table().with_columns(user=pl.col("episode") % 7).write_parquet(folder / "users.parquet")
+    words = ("evaluate", "users.parquet", "--gamma", "0.9", "--json")
+    found = [json.loads(run(*words, *said).stdout) for said in (("--map", "cluster=user"), ("--cluster-by", "user"))]
+    assert found[0]["columns"] == found[1]["columns"]
+    assert found[0]["columns"]["cluster"] == ["user"]
+    missing = run(*words, "--cluster-by", "person")
+    assert missing.exit_code == 1
+    assert "no column 'person' for the cluster" in missing.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -207,7 +260,7 @@ def test_columns_by_name_and_start(folder: Path) -> None:
         (["steps.parquet", "--gamma", "0.9", "--policy", "my_policy:wrong"], "IndexError: too many indices for array"),
         (["steps.parquet", "--gamma", "0.9", "--policy", "my_policy:moves"], "the policy returned ['right']"),
         (["steps.parquet", "--gamma", "0.9", "--against", "my_policy"], "--against 'my_policy' is not MODULE"),
-        (["steps.parquet", "--gamma", "0.9", "--against", "logged", "--workers", "2"], "leave out --workers"),
+        (["steps.parquet", "--gamma", "0.9", "--estimate", "--workers", "2"], "leave out --workers"),
         (["steps.parquet", "--gamma", "0.9", "--storage-option", "secret"], "is not NAME=VALUE"),
         (["steps.parquet", "--gamma", "0.9", "--cluster", "nowhere"], "no Dask scheduler answers at 'nowhere'"),
         (["steps.parquet", "--gamma", "0.9", "--map", "reward"], "WHAT=COLUMN"),
@@ -528,7 +581,7 @@ def test_interrupted_while_workers_start(folder: Path, delay: float) -> None:
 # --- options that workers do not have ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", ["--estimate", "--all"])
+@pytest.mark.parametrize("option", ["--estimate"])
 def test_what_one_process_does_is_refused_with_workers(folder: Path, option: str) -> None:
     result = run("evaluate", "steps.parquet", "--gamma", "0.9", "--workers", "1", option)
     assert result.exit_code == 1
@@ -552,6 +605,7 @@ def test_credentials_are_shown_of_no_option(folder: Path, option: str) -> None:
     [
         (["--map", "reward=obs", "--map", "reward=reward"], "--map reward=obs and --map reward=reward are for one"),
         (["--map", "policy=p", "--policy", "column:q"], "--map policy= and --policy column:q both name columns"),
+        (["--map", "cluster=a", "--cluster-by", "b"], "--map cluster=a and --cluster-by b are for one column"),
         (["--storage-option", "key=abcdef", "--storage-option", "key=fedcba"], "--storage-option key is given twice"),
         (["--gamma", "0.5"], "Invalid value for '--gamma': it is given 2 times: give it once"),
     ],

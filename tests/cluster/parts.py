@@ -1,4 +1,4 @@
-"""Samples in parts, a policy, and a shard that dies.
+"""Policies, and a shard that dies.
 
 Workers of a cluster import this module: what only the tests need is not imported here.
 """
@@ -7,38 +7,25 @@ from __future__ import annotations
 
 import os
 import signal
-from itertools import pairwise
 
 import numpy as np
 
-from tests.helpers import random_transitions
-from tlstd import Transitions
-from tlstd.cluster.shard import Shard
 from tlstd.core.arrays import FloatArray
-
-N = 200
-WHOLE = random_transitions(
-    np.random.default_rng(0), n_features=N, n_steps=300, density=0.02, off_policy=True, sparse=True
-)
-
-
-def cut(whole: Transitions, n_shards: int) -> list[Transitions]:
-    """Into parts of about the same length, wherever episodes are."""
-    ends = np.linspace(0, len(whole), n_shards + 1).astype(int)
-    return [whole[a:b] for a, b in pairwise(ends)]
-
-
-PARTS = cut(WHOLE, 7)
-
-
-def load(i: int) -> Shard:
-    """One of the shards."""
-    return Shard.of([PARTS[i]], N, lambda_=0.7)
 
 
 def mostly_right(states: np.ndarray) -> np.ndarray:
     """The other action nine times in ten."""
     return np.tile([0.1, 0.9], (len(states), 1))
+
+
+def always_right(states: np.ndarray) -> np.ndarray:
+    """Numbers of actions."""
+    return np.ones(len(states), dtype=np.int64)
+
+
+def pushing(states: np.ndarray) -> np.ndarray:
+    """A continuous action."""
+    return -0.5 * np.reshape(states, (len(states), -1))[:, :1]
 
 
 def die_once(marker: str) -> None:
@@ -48,6 +35,19 @@ def die_once(marker: str) -> None:
     except FileExistsError:
         return
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Deadly:
+    """The policy :func:`mostly_right`; the first process that asks it dies, unless it is the one spared."""
+
+    def __init__(self, marker: str, spared: int) -> None:
+        self.marker, self.spared = marker, spared
+
+    def __call__(self, states: np.ndarray) -> np.ndarray:
+        """Probabilities."""
+        if os.getpid() != self.spared:
+            die_once(self.marker)
+        return mostly_right(states)
 
 
 class Mortal:

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 import tlstd
-from tests.cluster.logs import SHORT, in_files
+from tests.cluster.logs import SHORT, ask, in_files
 from tests.cluster.test_evaluate import FEW
-from tlstd.cluster.evaluate import evaluate_files
 from tlstd.cluster.log_shard import LogFile
 from tlstd.errors import InvalidInputError
-from tlstd.evaluation.evaluation import Evaluation
+from tlstd.evaluation.report import Report
 from tlstd.logs.log import Log
 from tlstd.page import write_page
 
@@ -48,14 +47,13 @@ def test_as_from_files(bucket: tuple[dict[str, str], Any], tmp_path: Path) -> No
     storage, _ = bucket
     whole = tlstd.evaluate(SHORT, gamma=0.9, estimators=FEW)
     progress: list[str] = []
-    found = evaluate_files(
+    found = ask(
         "s3://logs/walk/*.parquet",
-        gamma=0.9,
         estimators=FEW,
         storage=storage,
         report=lambda text, share: progress.append(text),
     )
-    assert abs(found.value - whole.value) < 1e-10
+    assert found.value == whole.value
     assert len(Log.from_frame("s3://logs/walk", storage=storage)) == SHORT.height
     part = Log.from_frame(["s3://logs/walk/part-1.parquet", "s3://logs/walk/part-2.parquet"], storage=storage)
     assert 0 < len(part) < SHORT.height
@@ -64,9 +62,9 @@ def test_as_from_files(bucket: tuple[dict[str, str], Any], tmp_path: Path) -> No
     assert not any(SECRET in text for text in [*shown(found), *progress, page])
 
 
-def shown(found: Evaluation) -> list[str]:
+def shown(found: Report) -> list[str]:
     """Everything that an answer shows."""
-    return [str(found), found.to_json(), repr(found), repr(found.fitted)]
+    return [str(found), found.to_json(), repr(found), repr(found.model)]
 
 
 def said(error: BaseException) -> str:
@@ -83,9 +81,9 @@ def test_what_goes_wrong(bucket: tuple[dict[str, str], Any], tmp_path: Path) -> 
     client.delete_object(Bucket="logs", Key="walk/part-2.parquet")
     try:
         with pytest.raises(InvalidInputError, match=r"part-2.parquet cannot be read") as error:
-            evaluate_files(names, gamma=0.9, estimators=FEW, storage=storage)
+            ask(names, estimators=FEW, storage=storage)
         assert SECRET not in said(error.value)
-        left = evaluate_files(names, gamma=0.9, estimators=FEW, storage=storage, on_error="skip")
+        left = ask(names, estimators=FEW, storage=storage, on_error="skip")
         assert any("part-2.parquet" in note for note in left.notes)
         file = LogFile(names[2], storage=storage)  # as a worker finds it that has to read it again
         with pytest.raises(InvalidInputError, match=r"part-2.parquet cannot be read") as error:
@@ -95,5 +93,5 @@ def test_what_goes_wrong(bucket: tuple[dict[str, str], Any], tmp_path: Path) -> 
         client.put_object(Bucket="logs", Key="walk/part-2.parquet", Body=body)
     for address in ("s3://logs/nothing/*.parquet", "s3://no-such-bucket/*.parquet"):
         with pytest.raises(InvalidInputError, match="cannot be read") as error:
-            evaluate_files(address, gamma=0.9, storage=storage)
+            ask(address, storage=storage)
         assert SECRET not in said(error.value)

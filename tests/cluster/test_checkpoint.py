@@ -16,14 +16,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.cluster.logs import SHORT, in_files
-from tlstd.cluster.evaluate import evaluate_files
-from tlstd.cluster.question import Question
+from tests.cluster.logs import LOG as WALK
+from tests.cluster.logs import ask, in_files, numbers
+from tlstd.cluster.evaluate import answers_of_files
 from tlstd.errors import StateError
-from tlstd.evaluation.evaluation import Evaluation
+from tlstd.evaluation.question import Question
+from tlstd.evaluation.report import Report
 from tlstd.features import RBF
 
-LOG = SHORT.with_columns(
+LOG = WALK.with_columns(
     other=pl.col("reward") * 3.0 + 8.0, half=pl.lit(0.5), observation_0=pl.col("obs_1"), observation_1=pl.col("obs_0")
 )
 
@@ -39,11 +40,18 @@ class Kept(NamedTuple):
     files: Path
     folder: Path
     question: dict[str, Any]
-    answer: Evaluation
+    answer: Report
 
-    def again(self, **other: Any) -> Evaluation:
+    def again(self, **other: Any) -> Report:
         """The same question but for these arguments, with the folder."""
-        return evaluate_files(**self.question | {"checkpoint": self.folder} | other)
+        return ask(**self.question | {"checkpoint": self.folder} | other)
+
+
+@pytest.fixture(autouse=True)
+def few_steps_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than 500 steps are a large log, of which 400 are a sample."""
+    monkeypatch.setattr("tlstd.cluster.evaluate.GATHERED", 500)
+    monkeypatch.setattr("tlstd.cluster.evaluate.SAMPLE", 400)
 
 
 @pytest.fixture
@@ -51,17 +59,10 @@ def kept(tmp_path: Path) -> Kept:
     """Of a policy, so that ratios matter."""
     (files := tmp_path / "log").mkdir()
     source = in_files(LOG, files, 3)
-    question: dict[str, Any] = {"source": source, "gamma": 0.9, "estimators": ("KrylovLSTD",)}
-    question |= {"columns": {"observation": ["obs_0", "obs_1"]}, "policy": partial(chosen, share=0.9)}
+    asked: dict[str, Any] = {"source": source, "gamma": 0.9, "estimators": ("KrylovLSTD",)}
+    asked |= {"columns": {"observation": ["obs_0", "obs_1"]}, "policy": partial(chosen, share=0.9)}
     folder = tmp_path / "rounds"
-    return Kept(files, folder, question, evaluate_files(**question, checkpoint=folder))
-
-
-def numbers(answer: Evaluation) -> list[float]:
-    """All that an answer consists of. Of a small log only predictions are made of the rounds."""
-    row = answer.rows[0]
-    assert row.interval is not None
-    return [*row.values.values(), row.interval.low, row.interval.high, *answer.predict([[0.0, 0.0], [1.0, -0.5]])]
+    return Kept(files, folder, asked, ask(**asked, checkpoint=folder))
 
 
 def other_rewards(kept: Kept) -> dict[str, Any]:
@@ -85,6 +86,12 @@ def other_probabilities(kept: Kept) -> dict[str, Any]:
     return {}
 
 
+def other_actions(kept: Kept) -> dict[str, Any]:
+    path = kept.files / "part-0.parquet"
+    pl.read_parquet(path).with_columns(action=1 - pl.col("action")).write_parquet(path)
+    return {}
+
+
 def fewer_files(kept: Kept) -> dict[str, Any]:
     return {"source": [str(kept.files / f"part-{i}.parquet") for i in (0, 2)]}
 
@@ -93,6 +100,7 @@ OTHERS: dict[str, Callable[[Kept], dict[str, Any]]] = {
     "rewards": other_rewards,
     "one number": one_other_number,
     "probabilities": other_probabilities,
+    "actions": other_actions,
     "files": fewer_files,
     "gamma": lambda kept: {"gamma": 0.8},
     "reward column": lambda kept: {"columns": {"observation": ["obs_0", "obs_1"], "reward": "other"}},
@@ -138,26 +146,12 @@ def test_the_same_question(kept: Kept) -> None:
     assert {path.name: path.stat().st_mtime_ns for path in kept.folder.iterdir()} == before
 
 
-def test_the_same_question_about_a_large_log(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rounds of the interval are kept too."""
-    monkeypatch.setattr("tlstd.cluster.evaluate.SAMPLED", 300)
-    monkeypatch.setattr("tlstd.cluster.evaluate.SAMPLE", 250)
-    folder = kept.folder.parent / "large"
-    first = kept.again(checkpoint=folder, features="columns", estimators="KrylovLSTD")
-    rounds = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    assert any(path.name.startswith("transposed-") for path in rounds)
-    again = kept.again(checkpoint=folder, features="columns", estimators="KrylovLSTD")
-    assert again.notes[-1].startswith(f"{len(rounds) - 1} rounds of before")
-    assert numbers(again) == numbers(first)
-    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == rounds
-
-
 def test_a_policy_whose_module_was_edited(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its name is the same; what it says is not."""
     monkeypatch.syspath_prepend(tmp_path)
     folder = tmp_path / "of a module"
 
-    def asked(share: float) -> Evaluation:
+    def asked(share: float) -> Report:
         text = (
             f"import numpy as np\n\ndef acts(states):\n    return np.tile([{1 - share}, {share}], (len(states), 1))\n"
         )
@@ -169,7 +163,7 @@ def test_a_policy_whose_module_was_edited(kept: Kept, tmp_path: Path, monkeypatc
 
     first = asked(0.75)
     assert numbers(asked(0.75)) == numbers(first)
-    with pytest.raises(StateError, match=r"another question \(policy\)"):
+    with pytest.raises(StateError, match=r"another question \(policies\)"):
         asked(0.25)
 
 
@@ -193,7 +187,7 @@ def test_rounds_of_two_questions_in_one_folder(kept: Kept) -> None:
     other = {"columns": {"observation": ["obs_0", "obs_1"], "reward": "other"}}
     second = kept.folder.parent / "second"
     expected = kept.again(**other, checkpoint=second)
-    for path in kept.folder.glob("round-*.npy"):
+    for path in kept.folder.glob("*.npy"):
         (second / path.name).write_bytes(path.read_bytes())
     found = kept.again(**other, checkpoint=second)
     assert numbers(found) == numbers(expected)
@@ -210,9 +204,36 @@ def test_a_folder_without_rounds_is_of_no_question(kept: Kept, tmp_path: Path) -
 
 def test_no_argument_is_forgotten(kept: Kept) -> None:
     """Each is part of the question, or says where and how it is computed."""
-    where = {"source", "client", "storage", "checkpoint", "spill", "report"}
-    assert set(inspect.signature(evaluate_files).parameters) - where == {each.name for each in fields(Question)} - {
-        "files"
-    }
+    where = {"source", "client", "storage", "checkpoint", "spill", "report", "question"}
+    others = set(inspect.signature(answers_of_files).parameters) - where
     told = json.loads((kept.folder / "question.json").read_text())
-    assert {each.name for each in fields(Question)} <= set(told)
+    assert others | {each.name for each in fields(Question)} <= set(told)
+
+
+def test_it_goes_on_after_a_stop(kept: Kept) -> None:
+    """What was computed is not computed again."""
+    folder, said = kept.folder.parent / "stopped", []
+
+    def stop(text: str, share: float) -> None:
+        said.append(text)
+        if text.startswith("round 12"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        kept.again(checkpoint=folder, report=stop)
+    before = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.npy")}
+    assert len(before) == 12
+    found = kept.again(checkpoint=folder)
+    assert found.notes[-1].startswith("12 rounds of before, kept in ")
+    assert numbers(found) == numbers(kept.answer)
+    assert all((folder / name).stat().st_mtime_ns == when for name, when in before.items())
+
+
+def test_all_rows_of_another_policy(kept: Kept) -> None:
+    """Action values, then ratios: what is known only later is added to the question, and compared the next time."""
+    folder = kept.folder.parent / "all rows"
+    first = kept.again(estimators=None, checkpoint=folder)
+    again = kept.again(estimators=None, checkpoint=folder)
+    assert {row.name for row in first.rows} >= {"LSTDQ", "KrylovLSTD with ratios"}
+    assert "rounds of before" in again.notes[-1]
+    assert numbers(again) == numbers(first)

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.cluster.logs import SHORT, in_files
+from tests.cluster.logs import LOG, SHORT, ask, in_files
 from tlstd.cli.app import app
 from tlstd.cluster.clients import connected
-from tlstd.cluster.evaluate import evaluate_files
 from tlstd.errors import ClusterError
 
 DASK = (sys.executable, "-m", "dask")
@@ -74,12 +73,14 @@ def test_a_scheduler_that_dies_while_a_command_computes(cluster: Cluster, tmp_pa
     """One sentence and exit code 1. It dies when the policy is first called, in the process of the command."""
     cluster.add_worker()
     (tmp_path / "deadly.py").write_text(
-        "import os\n\ndef acts(states):\n"
+        "import os\n\nimport tlstd.cluster.evaluate as of_files\n\n"
+        "of_files.GATHERED, of_files.SAMPLE = 500, 400  # a log that stays with the workers\n\n"
+        "def acts(states):\n"
         f"    if os.getpid() != {cluster.processes[1].pid}:\n"
         f"        os.kill({cluster.scheduler}, {int(signal.SIGKILL)})\n"
         "    return [1] * len(states)\n"
     )
-    words = ["evaluate", in_files(SHORT, tmp_path, 2), "--gamma", "0.9", "--cluster", cluster.address]
+    words = ["evaluate", in_files(LOG, tmp_path, 2), "--gamma", "0.9", "--cluster", cluster.address]
     words += ["--policy", "deadly:acts", "--checkpoint", "rounds"]
     asked = [sys.executable, "-B", "-m", "tlstd", *words]
     found = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
@@ -89,11 +90,15 @@ def test_a_scheduler_that_dies_while_a_command_computes(cluster: Cluster, tmp_pa
     assert sentence.startswith(f"the Dask scheduler at {cluster.address} does not answer any more: start it and")
 
 
-@pytest.mark.parametrize("stage", ["read ", "round 2 "])
-def test_a_scheduler_that_dies_leaves_the_rounds(cluster: Cluster, stage: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stage", ["read ", "round 2"])
+def test_a_scheduler_that_dies_leaves_the_rounds(
+    cluster: Cluster, stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was kept before is not computed again."""
+    monkeypatch.setattr("tlstd.cluster.evaluate.GATHERED", 500)
+    monkeypatch.setattr("tlstd.cluster.evaluate.SAMPLE", 400)
     cluster.add_worker()
-    pattern, folder = in_files(SHORT, tmp_path, 4), tmp_path / "rounds"
+    pattern, folder = in_files(LOG, tmp_path, 4), tmp_path / "rounds"
 
     def report(text: str, share: float) -> None:
         if text.startswith(stage):
@@ -103,12 +108,12 @@ def test_a_scheduler_that_dies_leaves_the_rounds(cluster: Cluster, stage: str, t
         connected(cluster.address) as client,
         pytest.raises(ClusterError, match="does not answer any more: start it"),
     ):
-        evaluate_files(pattern, gamma=0.9, estimators=FEW, client=client, checkpoint=folder, report=report)
-    n_kept = len(list(folder.glob("round-*")))
-    assert (n_kept >= 2) == (stage == "round 2 ")
-    found = evaluate_files(pattern, gamma=0.9, estimators=FEW, checkpoint=folder)
+        ask(pattern, estimators=FEW, client=client, checkpoint=folder, report=report)
+    n_kept = len(list(folder.glob("*.npy")))
+    assert (n_kept >= 2) == (stage == "round 2")
+    found = ask(pattern, estimators=FEW, checkpoint=folder)
     assert (f"{n_kept} rounds of before" in found.notes[-1]) == (n_kept > 0)
-    assert found.value == evaluate_files(pattern, gamma=0.9, estimators=FEW).value
+    assert found.value == ask(pattern, estimators=FEW).value
 
 
 def test_workers_beside_a_cluster() -> None:

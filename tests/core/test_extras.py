@@ -88,7 +88,7 @@ SCRIPT = '''"""What a user writes, against the installed package."""
 import numpy as np
 
 from tlstd import Horde, KrylovLSTD, Log, Question, Steps, TileCoder, TransitionBuilder, TLSTD, evaluate
-from tlstd.evaluation import Evaluation
+from tlstd.evaluation import Report
 
 features = TileCoder([0.0], [1.0], tiles=10, tilings=8)
 model = TLSTD(features.n_features, rank=20, lambda_=0.9)
@@ -99,7 +99,7 @@ value: float = model.predict(features.encode([0.5]))
 horde = Horde(features, [Question("light", 0.9)], KrylovLSTD(features.n_features, lambda_=0.9))
 horde.update_many(Steps.along(np.zeros((3, 1)), columns={"light": [1.0, 2.0]}))
 log = Log.from_frame({"obs": np.arange(9.0), "reward": np.ones(9), "terminated": [0, 0, 1] * 3})
-found: Evaluation = evaluate(log, gamma=0.9)
+found: Report = evaluate(log, gamma=0.9)
 print(found.value, value, horde.predict([0.5]).sum())
 '''
 

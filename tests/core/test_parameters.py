@@ -18,7 +18,7 @@ from tlstd.control import policy_iteration, sigma_point_policy_iteration
 from tlstd.core import parameters
 from tlstd.errors import InvalidParameterError
 from tlstd.estimators.registry import ESTIMATORS
-from tlstd.evaluation import Evaluation, ValueFunction, evaluate, influences
+from tlstd.evaluation import ValueFunction, evaluate, influences
 from tlstd.logs import read_chunks
 
 
@@ -203,7 +203,6 @@ def test_words_that_estimators_take_are_in_their_types(name: str) -> None:
     ("function", "names"),
     [
         (evaluate, ["features", "start", "probabilities"]),
-        (Evaluation.interval, ["kind"]),
         (ValueFunction.__init__, ["kind"]),
         (influences, ["kind"]),
         (Log.from_arrays, ["ends", "on_nan"]),

@@ -11,7 +11,7 @@ import pytest
 import tlstd
 from tlstd.core.public import homes
 
-PACKAGES = ("tlstd", "tlstd.estimators", "tlstd.features")
+PACKAGES = ("tlstd", "tlstd.estimators", "tlstd.evaluation", "tlstd.features")
 
 
 def stub(package: str) -> set[str]:
@@ -33,6 +33,21 @@ def test_names_are_those_of_the_stub(package: str) -> None:
     for name, home in homes(package).items():
         assert getattr(module, name) is getattr(import_module(home), name)
         assert getattr(getattr(module, name), "__module__", home) == home
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_module_does_not_hide_the_name_that_it_has(package: str) -> None:
+    """Whatever was imported before: ``tlstd.evaluation.choose`` is the function, and not the module choose.py."""
+    names = [name for name, home in homes(package).items() if home == f"{package}.{name}"]
+    code = f"""
+from importlib import import_module
+for name in {names!r}:
+    module = import_module("{package}." + name)
+    assert getattr(import_module("{package}"), name) is getattr(module, name) is not module, name
+"""
+    assert names or package != "tlstd.evaluation"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
 
 
 def test_completion_shows_no_helpers() -> None:
@@ -88,3 +103,18 @@ def test_imports_are_light() -> None:
     heavy = {"numpy", "scipy", "numba", "llvmlite", "matplotlib", "polars", "gymnasium", "distributed", "rich"}
     assert "typer" in result.stdout.split(), result.stderr
     assert not heavy & set(result.stdout.split()), result.stdout
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import tlstd; tlstd.evaluate; from tlstd.evaluation import evaluate as found",
+        "import tlstd.evaluation.choose; from tlstd.evaluation import choose as found",
+        "import tlstd.evaluation; import tlstd.evaluation.returns; found = tlstd.evaluation.returns",
+    ],
+)
+def test_a_name_is_not_the_module_that_has_the_same_name(code: str) -> None:
+    """Whichever of the two was imported first."""
+    words = [sys.executable, "-c", f"{code}; print(type(found).__name__)"]
+    result = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert result.stdout.strip() == "function", result.stderr

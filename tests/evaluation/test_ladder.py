@@ -12,7 +12,7 @@ import pytest
 from tests.evaluation.logs import Decisions, random_decisions, simulated
 from tlstd import Log
 from tlstd.core.arrays import FloatArray, IntArray
-from tlstd.evaluation import Evaluation, difference, evaluate, mean_interval
+from tlstd.evaluation import Report, difference, evaluate, mean_interval
 from tlstd.features.constant import Constant
 
 GAMMA = 0.9
@@ -65,7 +65,8 @@ def test_rung_and_assumption_are_told() -> None:
     assert (whole["schema"], whole["rung"], whole["assumption"]) == (3, found.rung, found.assumption)
     about = {check["name"]: check["about"] for check in whole["trust"]["checks"]}
     assert about["episodes"] == about["ends"] == about["stationarity"] == about["influence"] == "answer"
-    assert about["features"] == about["calibration"] == about["sensitivity"] == about["agreement"] == "state values"
+    assert about["residuals"] == about["calibration"] == about["score"] == about["agreement"] == "state values"
+    assert whole["best_estimate"] == {"value": found.best_estimate, "by": found.best_by}
     assert set(whole["trust"]["state_values"]) == {"light", "reasons"}
 
 
@@ -77,10 +78,13 @@ def test_the_rung_is_chosen_by_ends_and_never_by_rewards() -> None:
     for one, options, rung in (
         (log, {}, "mean of returns"),
         (cut, {}, "returns with tails"),
-        (log, {"start": "all"}, "least squares"),
+        (log, {"start": "all"}, "mean of returns"),
+        (cut, {"start": "all"}, "returns with tails"),
         (log, {"start": [0, 1]}, "least squares"),
-        (stream, {}, "least squares"),
+        (stream, {}, "mean of returns"),
+        (stream, {"start": "all"}, "mean of returns"),
         (stream, {"start": "first"}, "least squares"),
+        (stream[:5], {}, "least squares"),
         (log.select([0]), {}, "least squares"),
     ):
         for rewards in (one.rewards, 1e3 * rng.standard_normal(len(one)), np.ones(len(one))):
@@ -96,19 +100,20 @@ def test_returns_with_tails_cover(limit: int) -> None:
     errors = np.array([one.value - truth() for one in found])
     spread = np.mean([one.interval().standard_error for one in found])
     assert 0.75 < spread / np.sqrt(np.mean(errors**2)) < 1.3
-    returned = found[0].returned
-    assert returned is not None
-    assert returned.rests_on_model or limit > 4
+    tails = found[0].case.tails
+    assert tails is not None
+    assert tails.matter or limit > 4
 
 
 def test_tails_that_hardly_count_leave_the_mean_of_returns() -> None:
-    """Cut off after 60 steps, 0.9⁶⁰ of the weight is behind: completed, and no matter of the model."""
+    """Cut off after 60 steps, 0.9⁶⁰ of the weight lies behind: completed, and no matter of the model."""
     log = simulated(process(0.02), HALF, np.random.default_rng(0), 6_000, 60)
     assert log.truncated.any()
     found = evaluate(log, gamma=GAMMA)
     assert found.rung == "mean of returns"
-    assert found.returned is not None
-    assert not found.returned.rests_on_model
+    assert found.case.tails is not None
+    assert not found.case.tails.matter
+    assert found.trust["tails"].state == "green"
     assert found.value == pytest.approx(returns(log).mean(), abs=0.02 * abs(found.value))
     assert "not features" not in found.interval().covers
 
@@ -116,7 +121,7 @@ def test_tails_that_hardly_count_leave_the_mean_of_returns() -> None:
 def test_names_of_before_and_rows_on_request() -> None:
     log = complete(logged(0, 600))
 
-    def names(found: Evaluation) -> list[str]:
+    def names(found: Report) -> list[str]:
         return [row.name for row in found.rows]
 
     assert names(evaluate(log, gamma=GAMMA, estimators="Monte Carlo")) == ["mean of returns"]

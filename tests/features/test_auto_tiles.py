@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tlstd import AutoTiles, TileCoder
+from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features import auto_tiles
 
@@ -61,6 +62,66 @@ def test_it_is_a_function_of_the_observations() -> None:
     seen = np.random.default_rng(3).standard_normal((500, 3))
     a, b = AutoTiles.fit(seen), AutoTiles.fit(seen.copy())
     assert_array_equal(a.indices(seen), b.indices(seen))
+
+
+def two_calls(column: FloatArray, most: int) -> tuple[FloatArray, int]:
+    """A scale as its definition says, with a call of ``np.quantile`` for knots and one for the middle 98%."""
+    levels = np.linspace(0.0, 1.0, auto_tiles.N_KNOTS)
+    knots, which = np.unique(np.quantile(column, levels), return_inverse=True)
+    ranks = np.bincount(which, levels) / np.bincount(which)
+    low, high = np.quantile(column, [0.01, 0.99])
+    if not high > low:
+        low, high = knots[0], knots[-1]
+    places = 0.5 * (ranks + (knots.clip(low, high) - low) / (high - low))
+    rising = np.append(True, (np.diff(places) > 0.0) & (np.diff(knots) > 0.0))
+    return np.column_stack([knots, places])[rising], most
+
+
+@pytest.mark.parametrize("n", [40, 1_000, 4_099])
+def test_sorting_once_changes_no_bit(n: int) -> None:
+    rng = np.random.default_rng(6)
+    columns = [
+        rng.standard_normal(n),
+        rng.exponential(size=n) ** 9,
+        rng.standard_normal(n).round(1),
+        np.where(rng.random(n) < 0.995, 3.0, rng.standard_normal(n)),
+        rng.standard_normal(n) * 1e-300,
+        np.sort(rng.random(n)),
+    ]
+    for column in columns:
+        if np.unique(column).size > 7:
+            found, expected = auto_tiles._fitted(column, 7), two_calls(column, 7)
+            assert found[0].tobytes() == expected[0].tobytes()
+            assert found[1] == expected[1]
+
+
+def test_the_observations_stay_as_they_are() -> None:
+    seen = np.random.default_rng(7).random((100, 2))
+    before = seen.copy()
+    AutoTiles.fit(seen)
+    assert_array_equal(seen, before)
+
+
+def test_tiles_of_a_sample_follow_the_number_of_steps_of_the_whole() -> None:
+    seen = np.random.default_rng(8).standard_normal((64_000, 2))
+    whole, part = AutoTiles.fit(seen), seen[::1_000]
+    assert whole.tiles == (13, 13)  # 2 · 64,000^(1/6) = 12.6
+    assert AutoTiles.fit(part).tiles == (4, 4)  # 2 · 64^(1/6) = 4
+    sample = AutoTiles.fit(part, n=64_000)
+    assert sample.tiles == whole.tiles
+    assert sample.n_features == whole.n_features
+    for mine, other in zip(sample.scales, AutoTiles.fit(part).scales, strict=True):
+        assert_array_equal(mine, other)
+    assert AutoTiles.fit(seen, n=len(seen)) == whole
+    few = np.arange(64.0)[:, None] % 11
+    assert AutoTiles.fit(few).tiles == (4,)  # eleven values are too many for a tile each
+    assert AutoTiles.fit(few, n=64_000).tiles == (12,)
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5, True])
+def test_number_of_steps_that_cannot_be(n: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="n is"):
+        AutoTiles.fit([[1.0], [2.0]], n=n)
 
 
 @pytest.mark.parametrize(("n_columns", "n_active"), [(1, 8), (2, 24), (4, 30), (16, 136), (20, 39)])

@@ -5,10 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 from tests.krylov.literal_system import dense_rows, literal_system, random_steps, seen_features
-from tlstd import KrylovLSTD
-from tlstd.cluster.operator import ShardedOperator
-from tlstd.cluster.shard import Shard
-from tlstd.cluster.shard_pool import InProcess
 from tlstd.data.batch import Batch
 from tlstd.data.transitions import Transitions
 from tlstd.errors import InvalidInputError
@@ -221,23 +217,3 @@ def test_misuse_is_refused() -> None:
     for bad in (HeldOut(fold[1:], cut), HeldOut(fold, cut[1:]), HeldOut(fold - 1, cut)):
         with pytest.raises(InvalidInputError, match="folds"):
             SampleOperator(store.samples, lambda_=LAMBDA, folds=bad)
-
-
-def test_one_interface_wherever_samples_are() -> None:
-    """In memory and in shards: the same three functions, moments, ridge and solution."""
-    steps = random_steps(np.random.default_rng(3), 60, n_features=7)
-    model = KrylovLSTD(7, lambda_=LAMBDA, dimension=4)
-    model.update_many(steps)
-    shards = ShardedOperator(InProcess([Shard.of([part], 7, LAMBDA) for part in (steps[:25], steps[25:])]))
-    V = np.random.default_rng(4).standard_normal((7, 3))
-    found = []
-    for operator, ids in ((model.operator(), model.seen_ids), (shards, shards.ids)):
-        ridged = operator.with_ridge(0.1)
-        square, constant = operator.moments()
-        by_id = np.argsort(ids)
-        numbers = operator.matvec(V[ids]), ridged.rmatvec(V[ids]), ridged.b(), ridged.solve(4), constant[:, None]
-        found.append([square, *(number[by_id] for number in numbers)])
-        assert operator.shift is None
-        np.testing.assert_allclose(ridged.toarray() - operator.toarray(), np.diag(0.1 * square * ~constant), atol=1e-12)
-    for in_memory, in_shards in zip(*found, strict=True):
-        np.testing.assert_allclose(in_memory, in_shards, atol=1e-12)

@@ -17,6 +17,7 @@ from numpy.testing import assert_array_equal
 from tests.logs.test_broken import sound
 from tlstd import InvalidInputError, Log
 from tlstd.cluster.evaluate import evaluate_files
+from tlstd.evaluation import Question
 from tlstd.logs import read_chunks
 from tlstd.logs.columns import Preset
 
@@ -97,9 +98,9 @@ class TestTimes:
         for i, unit in enumerate(("ms", "us", "ns")):
             for k in range(4):
                 timed(unit, 8 * i + 2 * k).write_parquet(tmp_path / f"{i}-{k}.parquet")
-        found = evaluate_files(tmp_path, gamma=0.5, estimators=("KrylovLSTD", "mean of returns"))
+        found = evaluate_files(tmp_path, question=Question(gammas=(0.5,), estimators=("KrylovLSTD", "mean of returns")))
         mean = np.mean([1.5 + 0.5 * 0.25 + 0.25 * 1.0, 2.0 + 0.5 * 3.0 + 0.25 * 0.5])
-        assert found.rows[-1].value == pytest.approx(mean, rel=1e-12)
+        assert found.rows[0].value == pytest.approx(mean, rel=1e-12)
 
     def test_steps_of_different_units_are_in_order(self, tmp_path: Path) -> None:
         """One episode whose later steps are in a coarser unit, with the smaller numbers."""
@@ -135,7 +136,7 @@ class TestTimes:
         with pytest.raises(InvalidInputError, match=r"reward has values of types .* in different files"):
             Log.from_frame(tmp_path)
         with pytest.raises(InvalidInputError, match=r"b\.parquet has other columns, shapes"):
-            evaluate_files(tmp_path, gamma=0.9)
+            evaluate_files(tmp_path, question=Question(gammas=(0.9,)))
 
 
 class TestNumbersOfEpisodes:
@@ -263,7 +264,10 @@ class TestAddresses:
             "aws_access_key_id": "k",
             "aws_secret_access_key": "hidden",
         }
-        for read in (Log.from_frame, lambda name, storage: evaluate_files(name, gamma=0.9, storage=storage)):
+        for read in (
+            Log.from_frame,
+            lambda name, storage: evaluate_files(name, question=Question(gammas=(0.9,)), storage=storage),
+        ):
             with pytest.raises(InvalidInputError) as caught:
                 read(address, storage={**storage, "max_retries": "0"})
             assert "pass-word" not in str(caught.value)

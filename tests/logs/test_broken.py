@@ -200,7 +200,7 @@ REFUSED: dict[str, tuple[Callable[[Columns], Columns], dict[str, Any], type[Exce
         {"columns": {"rewrad": "reward"}},
         InvalidParameterError,
         "a key of columns is 'rewrad': it must be one of 'observation', 'action', 'reward', 'terminated', 'truncated', "
-        "'done', 'episode', 'step', 'next_observation', 'probability', 'log_probability', 'policy'",
+        "'done', 'episode', 'step', 'next_observation', 'probability', 'log_probability', 'policy', 'cluster'",
     ),
     "images": (
         without("obs_0", "obs_1", obs=np.zeros((10, 8, 8))),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -388,3 +390,21 @@ def test_rows_are_reported_as_they_are_read(tmp_path: Path, monkeypatch: pytest.
     assert told[-1] == ("reading: 200 rows", 0.5)
     assert len(told) >= 6
     assert [share for _, share in told] == sorted(share for _, share in told)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_reading_loads_no_compiler(ending: str, tmp_path: Path) -> None:
+    """Nor does making features; encoding and transitions may."""
+    path = tmp_path / f"log.{ending}"
+    table = pl.DataFrame({"episode": [0, 0, 1], "obs": [0.5, 1.5, 2.5], "reward": [1.0, 0.0, 1.0], "user": ["a"] * 3})
+    table.write_csv(path) if ending == "csv" else table.write_parquet(path)
+    code = (
+        "import sys; from tlstd import AutoTiles, Log, OneHot\n"
+        f"log = Log.from_frame({str(path)!r}, columns={{'cluster': 'user'}}); log[1:].clusters\n"
+        "AutoTiles.fit(log.states); OneHot([0], [3])\n"
+        "from tlstd.logs import read_chunks\n"
+        f"list(read_chunks({str(path)!r}))\n"
+        "print({'numba', 'scipy.sparse.csgraph', 'pandas', 'matplotlib'} & set(sys.modules))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "set()"

@@ -16,9 +16,11 @@ from tests.cluster.logs import SHORT
 from tests.logs.test_broken import put, sound
 from tlstd import InvalidInputError, Log
 from tlstd.cluster.evaluate import evaluate_files
+from tlstd.evaluation import Question
 from tlstd.logs import read_chunks
 
 FEW = ("KrylovLSTD",)
+ASKED = Question(gammas=(0.9,), estimators=FEW)
 ENDED = SHORT.with_columns(terminated=pl.col("step") == pl.col("step").max().over("episode"))
 """Every episode is seen to its end."""
 
@@ -72,8 +74,8 @@ class TestNamesOfFiles:
     def test_with_workers(self, tmp_path: Path) -> None:
         SHORT.drop("step").write_parquet(tmp_path / "log.parquet")
         (tmp_path / "same.parquet").symlink_to(tmp_path / "log.parquet")
-        whole = evaluate_files(tmp_path / "log.parquet", gamma=0.9, estimators=FEW)
-        found = evaluate_files(tmp_path, gamma=0.9, estimators=FEW)
+        whole = evaluate_files(tmp_path / "log.parquet", question=ASKED)
+        found = evaluate_files(tmp_path, question=ASKED)
         assert str(found.interval()) == str(whole.interval())
         assert any("read once" in note for note in found.notes)
 
@@ -154,19 +156,19 @@ class TestWorkers:
     def test_a_copy_of_a_file(self, tmp_path: Path) -> None:
         for i, rows in enumerate(np.array_split(np.arange(SHORT.height), 3)):
             SHORT[rows.tolist()].write_parquet(tmp_path / f"{i}.parquet")
-        whole = evaluate_files(tmp_path, gamma=0.9, estimators=FEW)
+        whole = evaluate_files(tmp_path, question=ASKED)
         copy = tmp_path / "3.parquet"
         copy.write_bytes((tmp_path / "1.parquet").read_bytes())
-        found = evaluate_files(tmp_path, gamma=0.9, estimators=FEW)
+        found = evaluate_files(tmp_path, question=ASKED)
         assert (found.value, str(found.interval())) == (whole.value, str(whole.interval()))
         n_rows = pl.read_parquet(copy).height
         assert f"{copy} repeats other files: its {n_rows} rows are left out." in found.notes
 
     def test_a_table_appended_to_itself(self, tmp_path: Path) -> None:
         ENDED.write_parquet(tmp_path / "a.parquet")
-        once = evaluate_files(tmp_path, gamma=0.9, estimators=FEW)
+        once = evaluate_files(tmp_path, question=ASKED)
         pl.concat([ENDED, ENDED]).write_parquet(tmp_path / "a.parquet")
-        twice = evaluate_files(tmp_path, gamma=0.9, estimators=FEW)
+        twice = evaluate_files(tmp_path, question=ASKED)
         assert (once.value, once.n_steps) == (twice.value, twice.n_steps)
 
     @pytest.mark.parametrize("change", ["contents", "part"])
@@ -175,9 +177,9 @@ class TestWorkers:
         other = SHORT.with_columns(pl.col("reward") + 1.0) if change == "contents" else SHORT[5:]
         other.write_parquet(tmp_path / "b.parquet")
         with pytest.raises(InvalidInputError, match=r"b\.parquet has steps of episodes that .*a\.parquet has"):
-            evaluate_files(tmp_path, gamma=0.9, estimators=FEW)
+            evaluate_files(tmp_path, question=ASKED)
         if change == "contents":
-            found = evaluate_files(tmp_path, gamma=0.9, estimators=FEW, columns={"episode": None})
+            found = evaluate_files(tmp_path, question=ASKED, columns={"episode": None})
             assert found.n_steps == 2 * SHORT.height
 
     @pytest.mark.parametrize("change", [0.0, 1.0])
@@ -189,7 +191,7 @@ class TestWorkers:
         ENDED.filter(early | middle).write_parquet(tmp_path / "1.parquet")
         ENDED.with_columns(reward=other).filter(middle | late).write_parquet(tmp_path / "2.parquet")
         ENDED.filter(late).write_parquet(tmp_path / "3.parquet")
-        found = evaluate_files(tmp_path, gamma=0.9, estimators=FEW, on_error="skip")
+        found = evaluate_files(tmp_path, question=ASKED, on_error="skip")
         assert found.n_steps == ENDED.height
         assert sum(note.startswith(f"Left out: {tmp_path / '2.parquet'}") for note in found.notes) == 1
 
@@ -207,13 +209,13 @@ class TestContentsWithWorkers:
         with pytest.raises(InvalidInputError, match="with different next_obs"):
             Log.from_frame(tmp_path)
         with pytest.raises(InvalidInputError, match="with other contents"):
-            evaluate_files(tmp_path, gamma=0.9, estimators=FEW)
+            evaluate_files(tmp_path, question=ASKED)
 
     def test_zero_has_no_sign(self, tmp_path: Path) -> None:
         for name, zero in (("1.parquet", 0.0), ("2.parquet", -0.0)):
             first = pl.col("step") == pl.col("step").min().over("episode")
             ENDED.with_columns(reward=pl.when(first).then(zero).otherwise("reward")).write_parquet(tmp_path / name)
-        assert evaluate_files(tmp_path, gamma=0.9, estimators=FEW).n_steps == len(SHORT)
+        assert evaluate_files(tmp_path, question=ASKED).n_steps == len(SHORT)
 
     def test_names_that_are_words_in_one_file(self, tmp_path: Path) -> None:
         """A name of 22 digits makes words of a column of numbers."""
@@ -224,4 +226,4 @@ class TestContentsWithWorkers:
         numbered.write_csv(tmp_path / "2.csv")
         once = len(ENDED) + len(more)
         assert len(Log.from_frame(tmp_path)) == once
-        assert evaluate_files(tmp_path, gamma=0.9, estimators=FEW).n_steps == once
+        assert evaluate_files(tmp_path, question=ASKED).n_steps == once

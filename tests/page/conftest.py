@@ -1,4 +1,4 @@
-"""An evaluation whose every name is hostile, its page, and a browser to look at it with."""
+"""A report whose every name is hostile, its page, and a browser to look at it with."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pytest
 from tests.browser import chrome
 from tests.evaluation.trust_logs import regulator
 from tlstd import Log
-from tlstd.evaluation import Evaluation, evaluate
+from tlstd.evaluation import Report, evaluate
 from tlstd.page import write_page
 
-__all__ = ["chrome", "evaluation", "page"]
+__all__ = ["chrome", "page", "report"]
 
 NASTY = "</title></style><script>alert('x')</script>\"'><img src=x onerror=alert(1)>&amp;{{style}}"
 
 
 @pytest.fixture(scope="session")
-def evaluation() -> Evaluation:
+def report() -> Report:
     """Of a log with three columns, whose ends are time limits: red."""
     log = regulator(0, n_episodes=60)
     names = np.repeat([f"{i} {NASTY}" for i in range(60)], np.diff(log.episodes))
@@ -40,8 +40,8 @@ def evaluation() -> Evaluation:
 
 
 @pytest.fixture(scope="session")
-def page(evaluation: Evaluation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page as a file."""
     path = tmp_path_factory.mktemp("page") / "page.html"
-    write_page(evaluation, path)
+    write_page(report, path)
     return path

@@ -1,4 +1,4 @@
-"""Write the table of ``docs/trust.md``: how often intervals cover the true value.
+"""Write the table of ``docs/least_squares.md``: how often intervals cover the true value.
 
 uv run python -m tlstd_lab.measurements.coverage                   # from the committed runs; computes none
 """
@@ -14,7 +14,7 @@ from tlstd_lab.questions.coverage.task import KINDS
 from tlstd_lab.store import Store
 from tlstd_lab.tables import DOCS, table, write_tables
 
-PAGE = DOCS / "trust.md"
+PAGE = DOCS / "least_squares.md"
 HEAD = {
     "sandwich": "default",
     "plug-in": "plug-in",

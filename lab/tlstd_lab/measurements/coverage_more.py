@@ -1,6 +1,6 @@
 """Coverage of nominal 95% intervals beyond the large table: very few episodes, and differences of two policies.
 
-uv run python -m tlstd_lab.measurements.coverage_more          # two minutes; writes two tables of docs/trust.md
+uv run python -m tlstd_lab.measurements.coverage_more          # two minutes; writes two tables of docs/least_squares.md
 uv run python -m tlstd_lab.measurements.coverage_more few      # one of them
 """
 
@@ -13,10 +13,11 @@ import numpy as np
 
 from tlstd import KrylovLSTD, Transitions
 from tlstd.core.threads import one_thread
-from tlstd.evaluation import Asked, Influence, difference_interval, influences, interval_of
+from tlstd.evaluation import Asked, Influence, influences, interval_of
+from tlstd.evaluation.intervals import difference_of
 from tlstd_lab.questions.coverage.panel import LEVEL, PROBLEMS
 from tlstd_lab.questions.coverage.problems import Decisions, problem
-from tlstd_lab.questions.coverage.task import TARGETS
+from tlstd_lab.questions.coverage.task import TARGETS, symmetric
 from tlstd_lab.tables import DOCS, table, write_tables
 
 SEEDS, SETS = 10, 50
@@ -45,7 +46,8 @@ def few() -> str:
                     steps, starts = made.draw(n, np.random.default_rng([seed, 0, number]))
                     both = _influences(steps, (starts, Asked(made.state)), made.lambda_)
                     for rows, influence, truth in zip(found, both, (made.start, made.value), strict=True):
-                        default, plug_in = interval_of(influence, LEVEL), interval_of(influence.plug_in(), LEVEL)
+                        default = interval_of(influence.found, LEVEL)
+                        plug_in = symmetric(influence.plug_in().found, LEVEL, normal=True)
                         rows.append((truth in default, truth in plug_in, default.half_width, default.degrees))
             for target, rows in zip(TARGETS, found, strict=True):
                 covered, textbook, width, degrees = np.array(rows).T
@@ -69,10 +71,11 @@ def differences() -> str:
                 found = made.play(n, np.random.default_rng([seed, 0, number]))
                 (q_steps, q_asked), (steps, asked) = made.of_actions(found), made.of_states(found)
                 (a,), (b,) = _influences(q_steps, [q_asked], 0.0), _influences(steps, [asked], 0.9)
-                interval = difference_interval(a, b, LEVEL)
+                interval = difference_of(a.found, b.found, LEVEL)
                 covered += truth in interval
                 widths.append(interval.half_width)
-                apart.append(np.hypot(interval_of(a, LEVEL).half_width, interval_of(b, LEVEL).half_width))
+                first, second = (interval_of(one.found, LEVEL) for one in (a, b))
+                apart.append(np.hypot(first.half_width, second.half_width))
         shown = [f"{np.median(one):.2g}" for one in (widths, apart)]
         lines.append([f"{n:,}", f"{covered / (SEEDS * SETS):.3f}", *shown])
         print(lines[-1], flush=True)
@@ -85,7 +88,7 @@ TABLES = {"few": few, "differences": differences}
 def main(words: list[str]) -> None:
     """Write the tables; only some, if they are named."""
     with one_thread():
-        write_tables(DOCS / "trust.md", {name: TABLES[name]() for name in words or TABLES})
+        write_tables(DOCS / "least_squares.md", {name: TABLES[name]() for name in words or TABLES})
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 """Fitted evaluation by scikit-learn, and ``tlstd.evaluate``, on the samples of the contest on 40,001 tiles.
 
 uv run --with scikit-learn python -m tlstd_lab.measurements.fitted     # about ten minutes; writes fitted.json
+uv run python -m tlstd_lab.measurements.fitted tlstd                   # only methods with this word; others are kept
 
-What tools of the kind of FQE do: regress r + γ V(x′) on x, again and again, here for state values of the policy that
-acted. All of these get the four observations, and make of them what they like. Defaults of the regressions but for what
-is named in their functions.
+What tools of the kind of FQE do: regress r + γ V(x′) on x, again and again, here for state values of the logged
+policy. All of these get the four observations, and make of them what they like. Defaults of the regressions but for
+what is named in their functions.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -102,14 +104,17 @@ METHODS: dict[str, tuple[Callable[[Steps, int], Values], str]] = {
 """By name, and what they have to be told."""
 
 
-def main() -> None:
-    """Measure, print and write."""
+def main(word: str = "") -> None:
+    """Measure, print and write; only methods with a word, and the others stay as they were."""
     import warnings
 
     warnings.filterwarnings("ignore", message="Stochastic Optimizer")  # ten passes are not meant to converge
-    found: dict[str, Any] = {"samples": SAMPLES, "methods": {}}
+    kept = json.loads(PATH.read_text(encoding="utf-8"))["methods"] if word else {}
+    found: dict[str, Any] = {"samples": SAMPLES, "methods": kept}
     errors(evaluated, RUNS)  # compiles
     for name, (method, told) in METHODS.items():
+        if word not in name:
+            continue
         runs = [errors(method, seed) for seed in range(RUNS)]
         found["methods"][name] = {
             "to be told": told,
@@ -121,4 +126,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,6 +1,6 @@
 """Answers of ``tlstd.evaluate`` beside the true values, on logs of known environments.
 
-uv run python -m tlstd_lab.measurements.log_truth         # about five minutes; writes a table of evaluate_a_log.md
+uv run python -m tlstd_lab.measurements.log_truth         # about two minutes; writes a table of docs/logs.md
 uv run python -m tlstd_lab.measurements.log_truth Taxi    # only logs with this word, printed and not written
 """
 
@@ -19,9 +19,8 @@ from tlstd.core.arrays import FloatArray
 from tlstd.domains.energy_storage import EnergyStorage
 from tlstd.streams import trajectory
 from tlstd_lab.energy_programme import optimal_policy
-from tlstd_lab.measurements.coverage_light import as_log, leaning
 from tlstd_lab.questions.coverage import episodes
-from tlstd_lab.questions.coverage.episodes import mean_return, play
+from tlstd_lab.questions.coverage.episodes import Episodes, mean_return, play
 from tlstd_lab.tables import DOCS, table, write_tables
 
 Policy = Callable[[NDArray[Any]], FloatArray]
@@ -39,7 +38,28 @@ class Case(NamedTuple):
     error: float = 0.0
 
 
+def as_log(found: Episodes, **more: Any) -> Log:
+    """Episodes as a log; what did not end was cut off."""
+    cut = np.zeros(found.rewards.size, dtype=np.bool_)
+    cut[found.last] = ~found.terminated[found.last]
+    return Log.from_arrays(
+        found.states, found.rewards, terminated=found.terminated, truncated=cut, next_observations=found.next_states,
+        actions=found.actions, **more,
+    )  # fmt: skip
+
+
 # --- CartPole -------------------------------------------------------------------------------------------------------
+
+
+def leaning(epsilon: float) -> Callable[[NDArray[Any]], FloatArray]:
+    """The probability of a push to the right: to where the pole falls, but for a random one with probability ε."""
+
+    def right(seen: NDArray[Any]) -> FloatArray:
+        towards = (seen[:, 2] + 0.5 * seen[:, 3] > 0.0).astype(np.float64)
+        chances: FloatArray = epsilon / 2 + (1.0 - epsilon) * towards
+        return chances
+
+    return right
 
 
 def pole() -> Iterator[Case]:
@@ -175,18 +195,15 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
 
 def line(case: Case) -> list[str]:
     """One question: truth, answer, interval and light."""
-    asked = "KrylovLSTD" if case.policy == "the same" or case.log.probabilities is not None else "LSTDQ"
-    found = evaluate(case.log, estimators=[asked], **case.options)
-    interval, trust = found.interval_or_none, found.trust
-    assert interval is not None
-    assert trust is not None
+    found = evaluate(case.log, **case.options)
+    interval = found.interval()
     error = f" ± {2 * case.error:.2g}" if case.error else ""
     inside = interval.low - 2 * case.error <= case.truth <= interval.high + 2 * case.error
-    red = [check.name for check in trust.checks if check.state == "red"]
-    light = trust.light + (f" ({', '.join(red)})" if red else "")
-    by = found.rows[0].name
+    reasons = [check.name for check in found.trust.of_answer if check.state in ("red", "amber", "unchecked")]
+    light = found.light + (f" ({', '.join(reasons)})" if reasons else "")
+    known = "yes" if case.log.probabilities is not None else "no"
     shown = [f"{case.truth:.4g}{error}", f"{found.value:.4g}", f"[{interval.low:.4g}, {interval.high:.4g}]"]
-    return [case.words, case.policy, by, *shown, "yes" if inside else "**no**", light]
+    return [case.words, case.policy, known, found.rung, *shown, "yes" if inside else "**no**", light]
 
 
 def main(word: str) -> None:
@@ -196,7 +213,7 @@ def main(word: str) -> None:
         for case in cases() if word in name else ():
             lines.append(line(case))
             print(lines[-1], flush=True)
-    head = ["log", "policy asked for", "answer by", "true value", "answer", "95% interval", "inside", "light"]
+    head = ["log", "target policy", "probabilities", "rung", "true value", "answer", "95% interval", "inside", "light"]
     if not word:
         write_tables(DOCS / "logs.md", {"truth": table(head, lines)})
 

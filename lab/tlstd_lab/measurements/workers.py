@@ -1,12 +1,12 @@
 """What an evaluation of a log in many files costs on workers of this machine, and that it survives them.
 
 uv run python -m tlstd_lab.measurements.workers            # seconds of ten million steps: here, on 1 and 2 workers
-uv run python -m tlstd_lab.measurements.workers equality   # the same numbers from 1 to 64 shards and 1 to 4 workers
+uv run python -m tlstd_lab.measurements.workers equality   # the same numbers from 1 to 64 files and 1 to 4 workers
 uv run python -m tlstd_lab.measurements.workers kills      # a worker killed every ten seconds for ten minutes
 uv run python -m tlstd_lab.measurements.workers memory     # samples in memory and on a disk; fewer files
+uv run python -m tlstd_lab.measurements.workers resident   # memory of the asking process and of workers
 uv run python -m tlstd_lab.measurements.workers traffic    # bytes of a round, measured and predicted
 uv run python -m tlstd_lab.measurements.workers tasks      # what a task costs the scheduler
-uv run python -m tlstd_lab.measurements.workers coverage   # of the interval from shards
 uv run python -m tlstd_lab.measurements.workers large FOLDER   # 10⁸ steps, 10⁶ hashed features; 5 GB of files there
 """
 
@@ -19,9 +19,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import pairwise
 from multiprocessing import get_context
@@ -29,30 +28,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from tlstd import KrylovLSTD, TileCoder, Transitions, random_walk
+from tlstd import Log, TileCoder, evaluate
+from tlstd.cluster import evaluate as of_files
 from tlstd.cluster.clients import local_workers
 from tlstd.cluster.evaluate import evaluate_files
-from tlstd.cluster.interval import AskedMean, Guess, sharded_interval
-from tlstd.cluster.operator import ShardedOperator
-from tlstd.cluster.shard import AskedStates, Shard, Trace
-from tlstd.cluster.shard_pool import InProcess, OnDask, ShardPool
+from tlstd.cluster.shard_pool import OnDask
 from tlstd.core.arrays import FloatArray
-from tlstd.evaluation import Asked, Interval, influences, interval_of
+from tlstd.evaluation import Question, Report
 from tlstd_lab.measurements.large_log import STEPS, true_start_value, write
-from tlstd_lab.problems import problem
-from tlstd_lab.processes.garnet import garnet_off_policy
-from tlstd_lab.questions.coverage.problems import problem as problem_of_coverage
 from tlstd_lab.tables import table
 
-STAGES = {
-    "reading": "reading",
-    "choosing": "choosing",
-    "encoding": "encoding",
-    "round 0 ": "rounds",
-    "interval": "interval",
-}
+QUESTION = Question(gammas=(0.99,))
+MODEL = Question(gammas=(0.99,), estimators=("KrylovLSTD",))
+STAGES = {"read": "reading", "choosing": "choosing", "round": "rounds", "how far": "checks"}
 """What a report begins with, and what is then done."""
 
 
@@ -73,13 +62,25 @@ class Stages:
         return {stage: end - start for (stage, start), end in zip(self.began, ends, strict=True)}
 
 
-def timed(pattern: str | list[str], n_workers: int, **options: Any) -> tuple[dict[str, float], str]:
+@contextmanager
+def never_gathered() -> Iterator[None]:
+    """Leave small logs on the workers, too."""
+    before, of_files.GATHERED = of_files.GATHERED, 0
+    try:
+        yield
+    finally:
+        of_files.GATHERED = before
+
+
+def timed(
+    pattern: str | list[str], n_workers: int, question: Question = QUESTION, **options: Any
+) -> tuple[dict[str, float], str]:
     """Seconds of each stage, and the answer."""
     stages = Stages()
     with local_workers(n_workers) if n_workers else nullcontext() as client:
         if client is not None:
             client.gather(client.map(_warm, range(n_workers), pure=False))
-        found = evaluate_files(pattern, gamma=0.99, client=client, report=stages, **options)
+        found = evaluate_files(pattern, question=question, client=client, report=stages, **options)
         seconds = stages.seconds()
     return seconds, str(found.rows[0].interval)
 
@@ -99,7 +100,8 @@ def times(n_steps: int = STEPS) -> None:
         for n_workers in (0, 1, 2):
             seconds, answer = timed(str(Path(name) / "*.parquet"), n_workers)
             who = f"{n_workers} worker{'s' * (n_workers > 1)}" if n_workers else "this process"
-            rows.append([who, *(f"{seconds[stage]:.1f}" for stage in STAGES.values()), f"{sum(seconds.values()):.1f}"])
+            every = [seconds.get(stage, 0.0) for stage in STAGES.values()]
+            rows.append([who, *(f"{each:.1f}" for each in every), f"{sum(seconds.values()):.1f}"])
             rows[-1].append(answer)
     print(table(["seconds", *STAGES.values(), "all", "value"], rows))
 
@@ -107,99 +109,68 @@ def times(n_steps: int = STEPS) -> None:
 # --- the same numbers -----------------------------------------------------------------------------------------------
 
 
-def streams() -> dict[str, tuple[Transitions, int, float]]:
-    """Transitions, dimension and λ of three problems."""
-    energy, car = problem("energy"), problem("car-tiles")
-    process = garnet_off_policy(60, 4, 3, 40, np.random.default_rng(0), gamma=0.95, features="binary", active=5)
-    return {
-        "energy storage, 10,000 samples": (_recorded(energy, 10_000), 12, 0.9),
-        "Mountain Car, tiles, 5,000 samples": (_recorded(car, 5_000), 40, 0.9),
-        "Garnet, off-policy, 5,000 samples": (process.sample(5_000, np.random.default_rng(1)), 20, 0.5),
-    }
-
-
-def _recorded(of: Any, n_steps: int) -> Transitions:
-    from tlstd.streams.simulated import record
-
-    return record(of.domain, of.policy, of.features, n_steps=n_steps, seed=0)
-
-
-def _shard(transitions: Transitions, lambda_: float) -> Shard:
-    return Shard.of([transitions], transitions.n_features, lambda_)
-
-
-def equality() -> None:
-    """Largest difference of predictions to one model of all samples, in units of the largest prediction."""
+def equality(n_steps: int = 30_000) -> None:
+    """Largest difference of predictions to one process, in units of the largest, and bits on workers."""
     rows = []
-    for name, (steps, dimension, lambda_) in streams().items():
-        model = KrylovLSTD(steps.n_features, lambda_=lambda_, dimension=dimension)
-        model.update_many(steps)
-        truth = model.predict(steps.X)
-        for n_shards in (1, 2, 7, 64):
-            ends = np.linspace(0, len(steps), n_shards + 1).astype(int)
-            loads = [partial(_shard, steps[a:b], lambda_) for a, b in pairwise(ends)]
-            here = _predictions(ShardedOperator(InProcess([load() for load in loads])), dimension, steps)
-            away = float(np.abs(here - truth).max() / np.abs(truth).max())
+    with tempfile.TemporaryDirectory() as name:
+        for n_files in (1, 2, 7, 64):
+            folder = Path(name) / str(n_files)
+            folder.mkdir()
+            write(folder, n_steps, n_files)
+            pattern = str(folder / "*.parquet")
+            log = Log.from_frame(pattern)
+            states = log.observations[:1_000]
+            truth = evaluate(log, gamma=0.99, estimators=["KrylovLSTD"]).predict(states)
+            here = _numbers(_kept(pattern, None), states)
+            away = float(np.abs(here[2:] - truth).max() / np.abs(truth).max())
             same = []
             for n_workers in (1, 2, 3, 4):
                 with local_workers(n_workers) as client:
-                    there = _predictions(ShardedOperator(OnDask(client, loads)), dimension, steps)
+                    there = _numbers(_kept(pattern, client), states)
                 same.append("same bits" if (there == here).all() else f"{np.abs(there - here).max():.1e}")
-            rows.append([name, str(n_shards), f"{away:.1e}", *same])
+            rows.append([str(n_files), f"{away:.1e}", *same])
             print(rows[-1], flush=True)
-    print(table(["", "shards", "away from one model", *(f"{n} workers" for n in (1, 2, 3, 4))], rows))
+    print(table(["files", "away from one process", *(f"{n} workers" for n in (1, 2, 3, 4))], rows))
 
 
-def _predictions(operator: ShardedOperator, dimension: int, steps: Transitions) -> FloatArray:
-    ids, weights = operator.ids, operator.solve(dimension)
-    whole = np.zeros(steps.n_features)
-    whole[ids] = weights[:, 0]
-    found: FloatArray = steps.X @ whole
-    return found
+def _kept(pattern: str, client: Any) -> Report:
+    """The answer of a log that stays where it is."""
+    with never_gathered():
+        return evaluate_files(pattern, question=MODEL, client=client)
+
+
+def _numbers(found: Report, states: FloatArray) -> FloatArray:
+    """The interval, and values of states."""
+    interval = found.interval()
+    return np.concatenate([[interval.low, interval.high], found.predict(states)])
 
 
 # --- workers that die -----------------------------------------------------------------------------------------------
 
 
 def kills(seconds: int = 600, every: int = 10, n_workers: int = 3) -> None:
-    """Rounds over samples from files, for so long, while a worker is killed every so often; and without workers."""
-    from tlstd.cluster.log_shard import LogFile
-
+    """Evaluations of 300,000 steps, for so long, while a worker is killed every so often; and without workers."""
     with tempfile.TemporaryDirectory() as name:
         write(Path(name), 300_000, 12)
-        files = [LogFile(str(path)) for path in sorted(Path(name).glob("*.parquet"))]
+        pattern = str(Path(name) / "*.parquet")
+        states = np.random.default_rng(0).normal(size=(100, 4))
+        expected, answers = _numbers(_kept(pattern, None), states), []
         with local_workers(n_workers) as client:
             stop, killed = threading.Event(), [0]
             killer = threading.Thread(target=_killer, args=(client, every, stop, killed), daemon=True)
             began = time.perf_counter()
             killer.start()
-            operator = _encoded(OnDask(client, files), files)
-            n_steps, V, n_rounds = sum(operator.counts), operator.b(), 0
             while time.perf_counter() - began < seconds:
-                V = _next(operator, V)
-                n_rounds += 1
-                if n_rounds % 50 == 0:
-                    print(f"{time.perf_counter() - began:.0f} s, {killed[0]} killed, round {n_rounds}", flush=True)
+                answers.append(_numbers(_kept(pattern, client), states))
+                print(f"{time.perf_counter() - began:.0f} s, {killed[0]} killed, {len(answers)} answers", flush=True)
             lasted = time.perf_counter() - began
             stop.set()
             killer.join()
-        here = _encoded(InProcess([file() for file in files]), files)
-        expected = here.b()
-        for _ in range(n_rounds):
-            expected = _next(here, expected)
+    same = all((answer == expected).all() for answer in answers)
     print(
-        f"{lasted:.0f} s, {killed[0]} workers killed, {n_rounds} rounds over {n_steps:,} steps of "
-        f"{len(operator.counts)} files; without workers {sum(here.counts):,} steps, and "
-        f"{'the same bits' if (expected == V).all() else 'OTHER NUMBERS'}"
+        f"{lasted:.0f} s, {killed[0]} workers killed, {len(answers)} answers from 12 files; without workers "
+        f"{'the same bits' if same else 'OTHER NUMBERS'}"
     )
-
-
-def _next(operator: ShardedOperator, V: FloatArray) -> FloatArray:
-    """A product with A, and one with its transpose."""
-    W = operator.matvec(V)
-    product = operator.rmatvec(W / np.abs(W).max())
-    scaled: FloatArray = product / np.abs(product).max()
-    return scaled
 
 
 def _killer(client: Any, every: float, stop: threading.Event, killed: list[int]) -> None:
@@ -235,14 +206,11 @@ def memory(n_steps: int = 3_000_000, n_files: int = 20) -> None:
             "a third of the files": (names[::3], {}),
         }
         for case, (chosen, options) in cases.items():
-            seconds, most, answer = _in_process_of_its_own(
-                partial(timed, chosen, 0, estimators=("KrylovLSTD",), **options)
-            )
-            rounds = seconds["rounds"] + seconds["interval"]
-            rows.append([case, f"{sum(seconds.values()):.0f}", f"{seconds['encoding']:.1f}", f"{rounds:.1f}"])
+            seconds, most, answer = _in_process_of_its_own(partial(timed, chosen, 0, MODEL, **options))
+            rows.append([case, f"{sum(seconds.values()):.0f}", f"{seconds['rounds']:.1f}"])
             rows[-1] += [f"{most / 1e9:.2f}", answer]
             print(rows[-1], flush=True)
-    print(table(["", "seconds", "encoding", "rounds and interval", "GB at most", "value"], rows))
+    print(table(["", "seconds", "rounds", "GB at most", "value"], rows))
 
 
 def _in_process_of_its_own(run: Callable[[], tuple[dict[str, float], str]]) -> tuple[dict[str, float], float, str]:
@@ -283,99 +251,67 @@ def _watch(pids: list[int], done: threading.Event, most: list[float]) -> None:
             most[1] = max(most[1], sum(map(_resident_bytes, pids)))
 
 
-def traffic() -> None:
-    """Bytes that workers have sent in a round, to each other and the sum to the client, and what ``--plan`` says."""
+def resident(n_steps: int = 2_000_000, n_files: int = 8) -> None:
+    """Resident memory at most of this process and of each of two workers."""
+    with tempfile.TemporaryDirectory() as name:
+        write(Path(name), n_steps, n_files)
+        with local_workers(2) as client:
+            pids, done = [os.getpid(), *client.run(os.getpid).values()], threading.Event()
+            most = [[0.0, 0.0] for _ in pids]
+            for pid, own in zip(pids, most, strict=True):
+                threading.Thread(target=_watch, args=([pid], done, own), daemon=True).start()
+            of_files.evaluate_files(str(Path(name) / "*.parquet"), question=QUESTION, client=client)
+            done.set()
+    names = ["this process", *(f"worker {i}" for i in range(1, len(pids)))]
+    print(table(["", "GB"], [[who, f"{own[1] / 1e9:.2f}"] for who, own in zip(names, most, strict=True)]))
+
+
+def traffic(n_steps: int = 1_000_000) -> None:
+    """Bytes that workers have sent per round, to each other and the sum to the client, and what ``--plan`` says."""
     from tlstd.cluster.log_shard import LogFile
     from tlstd.cluster.plan import plan
 
     rows = []
     with tempfile.TemporaryDirectory() as name:
-        write(Path(name), 1_000_000, 32)
+        write(Path(name), n_steps, 32)
+        pattern = str(Path(name) / "*.parquet")
         files = [LogFile(str(path)) for path in sorted(Path(name).glob("*.parquet"))]
         for n_workers in (1, 2, 4):
             said = plan(files, gamma=0.99, n_workers=n_workers)
-            with local_workers(n_workers) as client:
-                operator = _encoded(OnDask(client, files), files)
-                V = np.ones((operator.n, 1))
-                operator.matvec(V)
-                before = sum(client.run(_sent).values())
-                for _ in range(10):
-                    operator.matvec(V)
-                between = (sum(client.run(_sent).values()) - before) / 10
-            rows.append([str(n_workers), f"{operator.n:,}", f"{8 * operator.n / 1e3:.0f}", f"{between / 1e3:.0f}"])
+            sent: list[int] = []
+            with local_workers(n_workers) as client, never_gathered():
+
+                def report(text: str, share: float, sent: list[int] = sent, client: Any = client) -> None:
+                    if text.startswith("round"):
+                        sent.append(sum(client.run(_sent).values()))
+
+                found = evaluate_files(pattern, question=MODEL, client=client, report=report)
+            n, between = found.fit.system.n, float(np.median(np.diff(sent)))
+            rows.append([str(n_workers), f"{n:,}", f"{8 * n / 1e3:.0f}", f"{between / 1e3:.0f}"])
             rows[-1].append(f"{(said.between_workers + said.to_client) / 1e3:.0f}")
             print(rows[-1], flush=True)
     print(table(["workers", "features", "a vector, kB", "sent by workers in a round, kB", "predicted"], rows))
-
-
-def _encoded(pool: ShardPool, files: list[Any]) -> ShardedOperator:
-    from tlstd.cluster.files import prepare
-    from tlstd.evaluation.task import feature_map
-    from tlstd.evaluation.value_function import ValueFunction
-
-    map_ = feature_map("auto", files[0].read().log)
-    values = ValueFunction(KrylovLSTD(map_.n_features, lambda_=0.9, dimension=1), map_, 0.99)
-    prepare(pool, files)
-    pool.change("encoded", [(values, None, False, 0.9, {})] * len(pool))
-    return ShardedOperator(pool)
 
 
 def _sent(dask_worker: Any) -> int:
     return int(dask_worker.transfer_outgoing_bytes_total)
 
 
-# --- intervals ------------------------------------------------------------------------------------------------------
+class _Tiny:
+    """A shard that costs nothing, so that what is measured is the pool."""
 
+    def changed(self) -> _Tiny:
+        return self
 
-def coverage(n_sets: int = 200, n_episodes: int = 200, n_shards: int = 7) -> None:
-    """How often the 95% interval of shards has the true mean value of the start states inside; one machine beside it.
+    def ids(self) -> Any:
+        return np.arange(3)
 
-    Without a sample's h to begin with, and with weights that are not regularised.
-    """
-    rows = []
-    for name in ("walk", "garnet", "garnet-off"):
-        made, found = problem_of_coverage(name, 0), []
-        for number in range(n_sets):
-            steps, starts = made.draw(n_episodes, np.random.default_rng([0, 0, number]))
-            model = KrylovLSTD(steps.n_features, lambda_=made.lambda_, dimension=1)
-            model.update_many(steps)
-            (influence,) = influences(model, [starts])
-            sharded, n_rounds = _sharded(steps, starts, made.lambda_, n_shards)
-            intervals = (sharded, interval_of(influence.plug_in()), interval_of(influence))
-            found += [
-                (made.start in each, each.standard_error, abs(each.value - sharded.value), n_rounds)
-                for each in intervals
-            ]
-        inside, errors, away, rounds = np.array(found, dtype=np.float64).reshape(n_sets, 3, 4).transpose(2, 1, 0)
-        rows.append([name, *(f"{share:.3f}" for share in inside.mean(axis=1)), f"{(away / errors[0]).max():.1g}"])
-        rows[-1] += [f"{np.abs(errors[1] / errors[0] - 1).max():.1g}", f"{rounds.max():.0f}"]
-        print(rows[-1], flush=True)
-    heads = ["", "shards", "plug-in", "default", "middles apart, standard errors", "standard errors apart", "rounds"]
-    print(table(heads, rows))
-
-
-def _sharded(steps: Transitions, starts: Asked, lambda_: float, n_shards: int) -> tuple[Interval, int]:
-    """The interval of the mean over start states, all from shards, and its rounds."""
-    assert starts.drawn is not None
-    ends, shards = np.linspace(0, len(steps), n_shards + 1).astype(int), []
-    for a, b in pairwise(ends):
-        shard = Shard.of([steps[a:b]], steps.n_features, lambda_)
-        own = np.flatnonzero((starts.drawn >= a) & (starts.drawn < b))
-        X = sp.csr_array(starts.X)[own][:, shard.ids]
-        asked = AskedStates(X, starts.drawn[own] - a, np.zeros(own.size), False)
-        shards.append(replace(shard, asked={"start states": asked}))
-    operator = ShardedOperator(InProcess(shards))
-    weights = operator.solve(operator.n)
-    sums = operator.pool.total("asked_sum", "start states")[: operator.n, 0]
-    mean = AskedMean("start states", sums / starts.drawn.size, 0.0, starts.drawn.size)
-    nothing = Guess(np.zeros(0, dtype=np.int64), np.zeros(0), float("inf"))
-    found = sharded_interval(operator, weights, mean, nothing, 0.95, lambda name, function, *own: function(*own))
-    return found.interval, found.n_rounds
+    def product(self, V: FloatArray) -> FloatArray:
+        return V
 
 
 def tasks(n_shards: int = 1_000, n_workers: int = 2) -> None:
     """What a shard costs the client and the scheduler, which are one process here, beside what workers do."""
-    steps = random_walk(9, gamma=0.9).sample(20, np.random.default_rng(0))
     began: list[tuple[str, float, float]] = []
 
     def now(what: str) -> None:
@@ -384,14 +320,14 @@ def tasks(n_shards: int = 1_000, n_workers: int = 2) -> None:
     with local_workers(n_workers) as client:
         client.gather(client.map(_warm, range(n_workers), pure=False))
         now("reading (one task a shard)")
-        pool = OnDask(client, [partial(_shard, steps, 0.5)] * n_shards)
+        pool = OnDask(client, [_Tiny] * n_shards)
         now("changing (one task a shard)")
-        pool.change("after", [(Trace(),)] * n_shards, lambda done: None)
-        now("numbering (one task a shard, and three questions)")
-        operator = ShardedOperator(pool)
+        pool.change("changed", [()] * n_shards, lambda done: None)
+        now("a question (one task a worker)")
+        pool.union("ids")
         now("ten rounds (one task a worker)")
         for _ in range(10):
-            operator.matvec(np.ones((operator.n, 1)))
+            pool.total("product", np.ones((3, 1)))
         now("")
     per = 1e3 / n_shards
     rows = [[a[0], f"{per * (b[1] - a[1]):.2f}", f"{per * (b[2] - a[2]):.2f}"] for a, b in pairwise(began)]
@@ -421,7 +357,8 @@ def large(folder: Path, n_files: int = 100) -> None:
         threading.Thread(target=_watch, args=(pids, done, most), daemon=True).start()
         names = [str(path) for path in sorted(folder.glob("*.parquet"))[:n_files]]
         spill = folder / "spill"
-        found = evaluate_files(names, gamma=0.99, client=client, features=tiles, spill=spill, report=report)
+        question = Question(gammas=(0.99,), features=tiles)
+        found = evaluate_files(names, question=question, client=client, spill=spill, report=report)
         seconds = stages.seconds()
         done.set()
     print(found.table, found.rows[0].interval, *found.notes, sep="\n")
@@ -431,12 +368,12 @@ def large(folder: Path, n_files: int = 100) -> None:
     print(table([*seconds, "all"], [[f"{each:.0f}" for each in [*seconds.values(), sum(seconds.values())]]]))
 
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., None]] = {
     "equality": equality,
     "kills": kills,
     "memory": memory,
+    "resident": resident,
     "traffic": traffic,
-    "coverage": coverage,
     "tasks": tasks,
 }
 

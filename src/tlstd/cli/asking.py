@@ -132,14 +132,14 @@ def _columns_of(name: str) -> FloatArray:
 @contextmanager
 def progress() -> Iterator[Callable[[str, float], None]]:
     """A bar on standard error, which is gone at the end; where that is no terminal, a line now and then."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield _lines()
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _lines()
-        return
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=1.0)
         yield lambda text, share: bar.update(task, description=text, completed=share)

@@ -48,9 +48,9 @@ def command(
         found = experiment.answer(experiment.write_log(log, seed=seed))
     console.print(experiment.table(results))
     console.print(f"figure: {path}", soft_wrap=True, highlight=False)
-    interval, trust = found.interval_or_none, found.trust
-    if interval is not None and trust is not None:
-        words = f"{interval.value:.2f}, 95% interval [{interval.low:.2f}, {interval.high:.2f}], trust {trust.light}"
+    interval = found.interval_or_none
+    if interval is not None:
+        words = f"{found.value:.2f}, 95% interval [{interval.low:.2f}, {interval.high:.2f}], trust {found.light}"
         console.print(f"A careless driver, from {experiment.LOGGED:,} logged steps: {words}.", soft_wrap=True)
     again = f"tlstd evaluate {log} --gamma {experiment.GAMMA} --out {out / 'answer.html'}"
     console.print(

@@ -13,8 +13,8 @@ from tlstd.cli.outputs import Force
 
 if TYPE_CHECKING:
     from tlstd.cluster.plan import Plan
-    from tlstd.evaluation import Evaluation
-    from tlstd.logs import Log
+    from tlstd.evaluation.report import Report
+    from tlstd.logs.log import Log
 
 SHORT_HELP = "Evaluate a policy from a log of steps."
 EXAMPLES = (
@@ -24,7 +24,8 @@ EXAMPLES = (
     "tlstd evaluate logs/ --gamma 0.99 --workers 4 --plan",
 )
 
-Report = Callable[[str, float], None]
+Told = Callable[[str, float], None]
+"""Progress callback: (message, fraction)."""
 
 
 # what can be asked, in the order in which --help has it
@@ -37,8 +38,8 @@ Policy = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE:FUNCTION or column:NAME",
-        help="The policy asked for, a function from observations to probabilities (or actions), or a column with "
-        "its probabilities of the logged actions (column:NAME,NAME,...: of all actions); the one that acted, if "
+        help="The target policy: a function from observations to probabilities (or actions), or a column with "
+        "its probabilities of the logged actions (column:NAME,NAME,...: of all actions); the logged policy, if "
         "left out. The module is imported from the current folder or from where Python finds it.",
     ),
 ]
@@ -46,7 +47,7 @@ Against = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE:FUNCTION, column:NAME or logged",
-        help="Another policy, to say how much more the one asked for is worth; logged: the one that acted.",
+        help="Another policy, to say how much more the target policy is worth; logged: the logged policy.",
     ),
 ]
 Cost = Annotated[
@@ -58,6 +59,12 @@ Map = Annotated[
         "--map",
         metavar="WHAT=COLUMN",
         help="Name of a column, e.g. reward=r or observation=x,y, or none: probability=; repeat.",
+    ),
+]
+ClusterBy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Column of which episodes belong together, e.g. user; short for --map cluster=COLUMN."
     ),
 ]
 Preset = Annotated[
@@ -84,7 +91,7 @@ Estimate = Annotated[
 Compare = Annotated[
     bool, typer.Option("--compare", help="Show LSTD, t-LSTD and TD beside the answer too, which take longer than it.")
 ]
-All = Annotated[bool, typer.Option("--all", help="Leave no estimator out that takes long.")]
+All = Annotated[bool, typer.Option("--all", help="The same as --compare.")]
 Level = Annotated[float, typer.Option(metavar="SHARE", help="Of logs whose interval covers the true value.")]
 Returns = Annotated[
     tuple[float, float] | None,
@@ -136,6 +143,7 @@ def command(
     against: Against = None,
     cost: Cost = False,
     map_: Map = None,
+    cluster_by: ClusterBy = None,
     preset: Preset = None,
     time_limit: TimeLimit = None,
     ends: Ends = None,
@@ -176,7 +184,7 @@ def command(
             _refuse_without_workers(
                 {"--on-error skip": on_error == "skip", "--checkpoint": checkpoint, "--spill": spill}
             )
-        named = _columns(map_ or [])
+        named = _columns(map_ or [], cluster_by)
         asked = _asked("--policy", policy, named)
         other = None if against is None else _asked("--against", against, named)
         reading = {"on_nan": "drop" if drop_nan else "refuse", "time_limit": time_limit, "ends": ends}
@@ -185,34 +193,33 @@ def command(
         if plan:
             typer.echo(_shown(_plan(source, _n_workers(workers, cluster), question), json_))
             return
-        question |= {"policy": asked.policy, "start": start, "level": level, "cost": cost, "compare": compare}
+        question |= {"policy": asked.policy, "start": start, "level": level, "cost": cost, "compare": compare or all_}
         with progress() as report, kept_rounds(checkpoint):
+            question |= {"returns": returns, "reward_range": rewards}
             if workers or cluster is not None:
-                ranges = {"--returns": returns is not None, "--rewards": rewards is not None}
-                _refuse_with_workers(against, {"--estimate": estimate, "--all": all_} | ranges)
-                question |= {"on_error": on_error, "checkpoint": checkpoint, "spill": spill}
-                found = asked.named(_on_workers(source, workers, cluster, question, report))
+                _refuse_with_workers({"--estimate": estimate})
+                files = {"on_error": on_error, "checkpoint": checkpoint, "spill": spill}
+                found = _on_workers(source, asked, other, workers, cluster, question, files, report)
             else:
-                question |= {"probabilities": "estimate" if estimate else "logged", "all": all_}
-                question |= {"returns": returns, "rewards": rewards}
+                question |= {"probabilities": "estimate" if estimate else "logged"}
                 found = _here(source, asked, other, question, report)
-            report("how far to trust it", 0.95)
             shown = _shown(found, json_)
     except (TlstdError, OSError) as error:
         fail(error)
     try:
         typer.echo(shown)
     finally:  # also if nobody reads the answer
-        _save(found, paths)
+        if paths:
+            _save(found, paths)
 
 
-def _shown(found: Evaluation | Plan, as_json: bool) -> str:
+def _shown(found: Report | Plan, as_json: bool) -> str:
     from tlstd.core.file_format import printable
 
     return found.to_json() if as_json else "\n".join(map(printable, str(found).splitlines()))
 
 
-def _save(found: Evaluation, paths: list[Path]) -> None:
+def _save(found: Report, paths: list[Path]) -> None:
     from tlstd.cli.outputs import write_outputs
     from tlstd.page import write_page
 
@@ -252,9 +259,9 @@ class _Asked(NamedTuple):
     columns: dict[str, Any] | None
     policy: Any
 
-    def named(self, evaluation: Evaluation) -> Evaluation:
+    def named(self, report: Report) -> Report:
         """An answer about it, with the name of a function as it was given."""
-        return replace(evaluation, policy_name=self.name) if callable(self.policy) else evaluation
+        return replace(report, policy_name=self.name) if callable(self.policy) else report
 
 
 def _asked(option: str, name: str | None, columns: dict[str, Any]) -> _Asked:
@@ -262,7 +269,7 @@ def _asked(option: str, name: str | None, columns: dict[str, Any]) -> _Asked:
     from tlstd.errors import InvalidParameterError
 
     if name is None or name == "logged":
-        return _Asked("the policy that acted", columns or None, name)
+        return _Asked("the logged policy", columns or None, name)
     if name.startswith("column:"):
         if option == "--policy" and columns.get("policy"):
             raise InvalidParameterError(f"--map policy= and --policy {name} both name columns: leave one of them out")
@@ -270,8 +277,8 @@ def _asked(option: str, name: str | None, columns: dict[str, Any]) -> _Asked:
     return _Asked(name, columns or None, as_policy(name, option))
 
 
-def _read(source: _Source, report: Report) -> Log:
-    from tlstd.logs import Log
+def _read(source: _Source, report: Told) -> Log:
+    from tlstd.logs.log import Log
 
     report("reading", 0.0)
     return Log.from_frame(
@@ -284,20 +291,25 @@ def _read(source: _Source, report: Report) -> Log:
     )
 
 
-def _here(source: _Source, asked: _Asked, other: _Asked | None, question: dict[str, Any], report: Report) -> Evaluation:
+def _here(source: _Source, asked: _Asked, other: _Asked | None, question: dict[str, Any], report: Told) -> Report:
     """Evaluate in this process; another policy too, if there is one."""
-    from tlstd.evaluation import evaluate
+    from tlstd.evaluation.evaluate import answers
+    from tlstd.evaluation.question import Question
 
     log = _read(source, report)
-    question |= {"start": _start(question["start"], log.discrete)}
-    found = asked.named(evaluate(log, report=lambda text, share: report(text, 0.1 + 0.8 * share), **question))
+    start = _start(question.pop("start"), log.discrete)
+    gamma, policy = question.pop("gamma"), question.pop("policy")
+    in_columns = other is not None and other.policy is None
+    policies = (policy,) if other is None or in_columns else (policy, other.policy)
+    one = Question(gammas=(gamma,), policies=policies, starts=(start,), **question)
+    found = list(answers(one, log, lambda text, share: report(text, 0.1 + 0.8 * share)))
     if other is None:
-        return found
-    if other.columns != source.columns:
+        return asked.named(found[0])
+    if in_columns:  # which a log has for one policy only
         log = _read(source._replace(columns=other.columns), report)
-    question |= {"policy": other.policy}
-    beside = evaluate(log, report=lambda text, share: report(f"{other.name}: {text}", 0.9), **question)
-    return found.compared(other.named(beside), level=question["level"])
+        two = replace(one, policies=(other.policy,))
+        found += answers(two, log, lambda text, share: report(f"{other.name}: {text}", 0.9))
+    return asked.named(found[0]).compared(other.named(found[1]), level=question["level"])
 
 
 def _refuse_without_workers(given: dict[str, Any]) -> None:
@@ -318,43 +330,64 @@ def _refuse_both(workers: int) -> None:
     )
 
 
-def _refuse_with_workers(against: str | None, given: dict[str, bool]) -> None:
+def _refuse_with_workers(given: dict[str, bool]) -> None:
     from tlstd.errors import InvalidParameterError
 
     for option in (name for name, value in given.items() if value):
         raise InvalidParameterError(
             f"{option} is for one process, which holds the whole log: leave it out, or leave out --workers, --cluster"
         )
-    if against is not None:
-        raise InvalidParameterError(
-            f"--against {against!r} with workers: differences are taken in one process; leave out --workers, --cluster"
-        )
 
 
 def _on_workers(
     source: _Source,
+    asked: _Asked,
+    other: _Asked | None,
     workers: int,
     cluster: str | None,
     question: dict[str, Any],
-    report: Report,
-) -> Evaluation:
-    """Evaluate on processes of this machine, or on a cluster."""
+    files: dict[str, Any],
+    report: Told,
+) -> Report:
+    """Evaluate on processes of this machine, or on a cluster; another policy too, if there is one."""
     from tlstd.cluster.clients import connected, local_workers
-    from tlstd.cluster.evaluate import evaluate_files
+    from tlstd.cluster.evaluate import answers_of_files
+    from tlstd.errors import InvalidParameterError
+    from tlstd.evaluation.question import Question
 
     report("waiting for workers", 0.0)
-    question |= {"start": _start(question["start"], discrete=False)}
-    with connected(cluster) if cluster is not None else local_workers(workers) as client:
-        return evaluate_files(
-            source.logs,
-            client=client,
-            columns=source.columns,
-            preset=source.preset,
-            options=source.options,
-            storage=source.storage,
-            report=lambda text, share: report(text, 0.9 * share),
-            **question,
+    one_reading = other is not None and other.columns == source.columns
+    if other is not None and not one_reading and files["checkpoint"] is not None:
+        raise InvalidParameterError(
+            "--against names other columns than --policy, which is another reading and another question: leave out "
+            "--checkpoint, or give one policy as a function"
         )
+    everything = Question(
+        gammas=(question["gamma"],),
+        policies=(asked.policy, other.policy) if other is not None and one_reading else (asked.policy,),
+        starts=(_start(question["start"], discrete=False),),
+        **{name: question[name] for name in ("features", "level", "cost", "compare", "returns", "reward_range")},
+    )
+    with connected(cluster) if cluster is not None else local_workers(workers) as client:
+
+        def answers(question: Question, columns: dict[str, Any] | None) -> tuple[Report, ...]:
+            return answers_of_files(
+                source.logs,
+                question=question,
+                client=client,
+                columns=columns,
+                preset=source.preset,
+                options=source.options,
+                storage=source.storage,
+                report=lambda text, share: report(text, 0.9 * share),
+                **files,
+            )
+
+        found = answers(everything, source.columns)
+        if other is not None and not one_reading:
+            found += answers(replace(everything, policies=(other.policy,)), other.columns)
+    first = asked.named(found[0])
+    return first if other is None else first.compared(other.named(found[1]), level=question["level"])
 
 
 def _n_workers(workers: int, cluster: str | None) -> int:
@@ -395,7 +428,7 @@ def _options(pairs: list[str]) -> dict[str, str] | None:
     return options or None
 
 
-def _columns(pairs: list[str]) -> dict[str, Any]:
+def _columns(pairs: list[str], cluster_by: str | None = None) -> dict[str, Any]:
     from tlstd.errors import InvalidParameterError
 
     columns: dict[str, Any] = {}
@@ -409,6 +442,13 @@ def _columns(pairs: list[str]) -> dict[str, Any]:
             raise InvalidParameterError(f"--map {before} and --map {pair} are for one column: leave one of them out")
         parts = names.split(",")
         columns[what] = parts if len(parts) > 1 else parts[0] or None
+    if cluster_by is not None:
+        if "cluster" in columns:
+            raise InvalidParameterError(
+                f"--map cluster={columns['cluster'] or ''} and --cluster-by {cluster_by} are for one column: leave one "
+                "of them out"
+            )
+        columns["cluster"] = cluster_by
     return columns
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-SHORT_HELP = "Ask a saved evaluation for the values of states."
+SHORT_HELP = "Predict the values of states by a saved evaluation."
 EXAMPLES = (
     "tlstd predict values states.csv",
     "echo 0.1,0.2 | tlstd predict values - --json",
@@ -28,12 +28,12 @@ def command(
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Ask a saved evaluation for the values of states: one line for each."""
+    """Predict the values of states by a saved evaluation: one line per state."""
     import json
 
     from tlstd.cli.asking import as_policy, fail, read_states
     from tlstd.errors import TlstdError
-    from tlstd.evaluation import ValueFunction
+    from tlstd.evaluation.value_function import ValueFunction
 
     try:
         values = ValueFunction.load(model)

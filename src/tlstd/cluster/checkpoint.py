@@ -41,26 +41,38 @@ class Checkpoint:
     def __init__(self, folder: str | Path | None, question: Mapping[str, Any]) -> None:
         self.folder = None if folder is None else Path(folder)
         self.n_known = 0
-        self._question: dict[str, Any] = {}
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        self.add(question)
+        self._question: dict[str, Any] = json.loads(json.dumps(question))
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not n_kept(self.folder):
+            self._write(self._question)
+            return
+        kept = _question_of(self.folder)
+        self._compare(kept, [name for name in self._question if name not in kept])
 
     def add(self, question: Mapping[str, Any]) -> None:
-        """What else is asked, as far as it is known only now."""
+        """What else is asked, as far as it is known only now; rounds before it was known do not depend on it."""
         self._question |= json.loads(json.dumps(question))
         if self.folder is None:
             return
-        if not n_kept(self.folder):
-            replace_file(self.folder / QUESTION, lambda file: file.write(self._text()))
-            return
-        kept = _question_of(self.folder)
-        others = [name for name, value in self._question.items() if name not in kept or kept[name] != value]
+        kept = _question_of(self.folder) if n_kept(self.folder) else {}
+        self._compare(kept, [])
+        if kept != (every := {**kept, **self._question}):
+            self._write(every)
+
+    def _compare(self, kept: Mapping[str, Any], unknown: Sequence[str]) -> None:
+        others = [*unknown, *(name for name, value in self._question.items() if kept.get(name, value) != value)]
         if others:
             raise StateError(
                 f"the folder {self.folder} keeps rounds of another question ({', '.join(others)}): "
                 "name another folder, or delete this one"
             )
+
+    def _write(self, question: Mapping[str, Any]) -> None:
+        assert self.folder is not None
+        data = json.dumps(question, sort_keys=True, indent=1).encode()
+        replace_file(self.folder / QUESTION, lambda file: file.write(data))
 
     def _text(self) -> bytes:
         return json.dumps(self._question, sort_keys=True, indent=1).encode()

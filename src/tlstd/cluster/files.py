@@ -14,7 +14,7 @@ from tlstd.cluster.shard_pool import ShardPool
 from tlstd.core import parameters
 from tlstd.core.parameters import OnError
 from tlstd.errors import InvalidInputError
-from tlstd.evaluation.fitted import LeftOut
+from tlstd.evaluation.trust import LeftOut
 from tlstd.logs.messages import count_of, joined_note
 
 SHORTEST = 10

@@ -8,16 +8,10 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tlstd.cluster.shard import AskedStates, Shard
 from tlstd.cluster.spill import Mapped
-from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError, TlstdError
-from tlstd.evaluation.policies import Target, as_target
-from tlstd.evaluation.ratios import ratios_of
-from tlstd.evaluation.value_function import ValueFunction
 from tlstd.logs.addresses import shown
 from tlstd.logs.checking import check
 from tlstd.logs.columns import Preset
@@ -267,51 +261,22 @@ class LogShard:
         """Those of the first ``n`` steps of all files that are in this one."""
         return self._log[: max(0, n - self.n_before)]
 
-    def encoded(
-        self, values: ValueFunction, target: Target | None, with_ratios: bool, lambda_: float, sets: dict[str, str]
-    ) -> Shard:
-        """Its samples, in the features of a value function; a ``target`` of None is the one in the log's columns.
-
-        ``sets`` are states that are asked for, by name: "first" ones of the episodes, or "all".
-        """
+    def thin(self) -> Log:
+        """The log without what features are made of: enough for returns, episodes and ratios."""
         log = self._log
-        rhos: FloatArray | None = None
-        if with_ratios:
-            assert log.probabilities is not None
-            rhos = ratios_of(log, as_target(log.policy, log) if target is None else target, log.probabilities)
-        pieces = values.pieces(log, target=target, rhos=rhos)
-        shard = Shard.of(pieces, values.model.n_features, lambda_)
-        asked = {name: self._asked(shard, values, target, which) for name, which in sets.items()}
-        return replace(shard, asked=asked).spilled(self.file.spill)
+        if log.discrete:
+            return log
+        return replace(log, observations=np.zeros((len(log), 0)), final=np.zeros((log.n_episodes, 0)), columns=())
 
-    def _asked(self, shard: Shard, values: ValueFunction, target: Target | None, which: str) -> AskedStates:
-        """First states of the episodes, or all, with the samples that they came with."""
-        log = self._log
-        known = log.terminated[log.episodes[1:] - 1] | log.has_final
-        left_out = (log.episodes[1:] - 1)[~known]
-        learned = np.delete(np.arange(len(log)), left_out)
-        assert learned.size == len(shard)
-        own = which == "all" and values.kind == "states"
-        rows = log.start_rows if which == "first" else left_out if own else np.arange(len(log))
-        sample = np.minimum(np.searchsorted(learned, rows), max(0, learned.size - 1))
-        if not rows.size:
-            return AskedStates(sp.csr_array((0, shard.ids.size)), sample, np.zeros(0), own)
-        policy = None if values.kind == "states" or target is None else target.function
-        X, offsets = values.encode(log.observations[rows], policy=policy)
-        return AskedStates(_over(sp.csr_array(X), shard.ids), sample, offsets, own)
+    def as_part(self, number: int) -> Any:
+        """The same as a :class:`~tlstd.cluster.part.Part` of systems of least squares, by its place among them."""
+        from tlstd.cluster.part import Part  # which is made of this
+
+        return Part(self, number)
 
 
 def _unpickled(*fields_: Any) -> LogShard:
     return LogShard(*fields_).spilled()
-
-
-def _over(X: sp.csr_array, ids: IntArray) -> sp.csr_array:
-    """The columns ``ids`` of X, in this order."""
-    order = np.argsort(ids)
-    at = order[np.minimum(np.searchsorted(ids, X.indices, sorter=order), ids.size - 1)] if ids.size else X.indices
-    known = ids[at] == X.indices if ids.size else np.zeros(X.nnz, dtype=np.bool_)
-    kept = np.concatenate([[0], np.cumsum(known)])
-    return sp.csr_array((X.data[known], at[known].astype(np.int32), kept[X.indptr]), shape=(X.shape[0], ids.size))
 
 
 def _hashes(names: list[Any], salt: str = "") -> UInt64Array:
@@ -320,17 +285,22 @@ def _hashes(names: list[Any], salt: str = "") -> UInt64Array:
 
 
 def _contents(log: Log) -> UInt64Array:
-    """A hash of each episode's name, of all its rows, and of the observation after its last step."""
+    """A hash of each episode's name and cluster, of all its rows, and of the observation after its last step."""
     columns = [log.observations, log.rewards, log.terminated, log.truncated]
     columns += [each for each in (log.actions, log.probabilities, log.policy) if each is not None]
     final = np.where(log.has_final.reshape(-1, *[1] * (log.final.ndim - 1)), log.final, 0)
+
+    clusters = log.clusters
 
     def contents(e: int) -> bytes:
         a, b = log.episodes[e : e + 2]
         parts = [column[a:b] for column in columns] + [final[e], log.has_final[e]]
         return b"".join((part + np.zeros(1, part.dtype)).tobytes() for part in parts)  # 0 is -0 too
 
-    return _numbers(str(plain(name)).encode() + contents(e) for e, name in enumerate(log.ids))
+    def cluster(e: int) -> str:
+        return "" if clusters is None else f":{log.cluster_names[clusters[e]]}"
+
+    return _numbers(f"{plain(name)}{cluster(e)}".encode() + contents(e) for e, name in enumerate(log.ids))
 
 
 def _numbers(texts: Iterable[bytes]) -> UInt64Array:

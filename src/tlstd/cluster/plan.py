@@ -6,23 +6,23 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from time import perf_counter
 from typing import TypeVar
 
 import numpy as np
 
+from tlstd.cluster.evaluate import SAMPLE
 from tlstd.cluster.log_shard import LogFile, LogShard
-from tlstd.cluster.operator import ShardedOperator
+from tlstd.cluster.part import Part
 from tlstd.cluster.progress import duration
-from tlstd.cluster.shard import Shard
-from tlstd.cluster.shard_pool import AT_ONCE, InProcess
+from tlstd.cluster.shard_pool import AT_ONCE
 from tlstd.cluster.tree_sums import joined, tree_sums
 from tlstd.errors import InvalidInputError
-from tlstd.evaluation.task import SAMPLE, Features, feature_map
-from tlstd.evaluation.value_function import ValueFunction
-from tlstd.krylov.krylov_lstd import KrylovLSTD
+from tlstd.evaluation.question import Features, Question, features_for
+from tlstd.evaluation.systems import WHOLE
+from tlstd.features.base import FeatureMap
 from tlstd.logs.messages import count_of
 from tlstd.logs.reading import Source
 
@@ -31,8 +31,6 @@ T = TypeVar("T")
 DIMENSION = 30
 """Of the Krylov space, as long as none has been chosen."""
 LAMBDA = 0.9
-FIRST = 100
-"""Steps that are encoded and multiplied before the clock is looked at: what is compiled for them is compiled once."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Plan:
     seconds_to_multiply: float
     """A step in one round, by one worker."""
     seconds_to_start: float
-    """Once in every process, whatever there is to do: imports and compiling."""
+    """Once in every process, whatever there is to do: imports."""
     file: str
 
     @property
@@ -115,7 +113,7 @@ class Plan:
             f"  traffic  {_size(self.round_bytes)} from here and {_size(self.to_client)} back in a round, "
             f"{_size(self.between_workers)} between workers, {self.dimension} rounds ({self.n_features:,} features "
             "seen)",
-            f"  time     about {duration(self.seconds)}: {self.seconds_to_start:.1f} s to start (imports, compiling), "
+            f"  time     about {duration(self.seconds)}: {self.seconds_to_start:.1f} s to start (imports), "
             f"{1e6 * self.seconds_to_read:.1f} µs a step to read and encode, {1e6 * self.seconds_to_multiply:.2f} µs a "
             "step and round",
         ]
@@ -148,35 +146,33 @@ def plan(
     _, opening = _timed(lambda: Source(file.path, file.columns, file.preset, file.storage))  # imports what reads it
     shard, reading = _timed(file.read)
     log = shard._log
-    map_ = feature_map(features, log)
-    values = ValueFunction(KrylovLSTD(map_.n_features, lambda_=LAMBDA, dimension=dimension), map_, gamma)
-    _, compiling = _timed(lambda: _multiplied(_encoded(replace(shard, log=log[:FIRST]), values)))
-    encoded, encoding = _timed(lambda: _encoded(shard, values))
-    operator, multiplying = _timed(lambda: _multiplied(encoded))
+    map_ = features_for(Question(gammas=(gamma,), features=features), log)
+    part, encoding = _timed(lambda: _encoded(shard, map_, gamma))
+    _, multiplying = _timed(lambda: _multiplied(part))
     steps = len(log)
     share = sizes.sum() / sizes[largest] if sizes[largest] else len(files)
     return Plan(
         n_files=len(files),
         n_workers=n_workers,
         n_steps=round(steps * share),
-        n_features=operator.n,
+        n_features=part.seen_ids("states").size,
         dimension=dimension,
-        bytes_per_step=encoded.nbytes / steps,
+        bytes_per_step=part.nbytes / steps,
         seconds_to_read=(reading + encoding) / steps,
         seconds_to_multiply=multiplying / steps,
-        seconds_to_start=opening + compiling,
+        seconds_to_start=opening,
         file=file.name,
     )
 
 
-def _encoded(shard: LogShard, values: ValueFunction) -> Shard:
-    return shard.encoded(values, None, False, LAMBDA, {})
+def _encoded(shard: LogShard, features: FeatureMap, gamma: float) -> Part:
+    part = Part(shard, 0).encoded("states", features, gamma, None)
+    steps = part.steps["states"]
+    return part.of_states(part.seen_ids("states"), steps.group, steps.fold, False)
 
 
-def _multiplied(shard: Shard) -> ShardedOperator:
-    operator = ShardedOperator(InProcess([shard]))
-    operator.matvec(np.ones((operator.n, 1)))
-    return operator
+def _multiplied(part: Part) -> None:
+    part.products("states", np.ones((part.seen_ids("states").size, 1)), [WHOLE], [LAMBDA])
 
 
 def _timed(make: Callable[[], T]) -> tuple[T, float]:

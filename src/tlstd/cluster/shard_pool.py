@@ -82,7 +82,7 @@ class ShardPool(Protocol):
         """The sum of what a method of every shard returns."""
         ...
 
-    def union(self, method: str) -> IntArray:
+    def union(self, method: str, *arguments: Any) -> IntArray:
         """Every integer once, in rising order, that a method of any shard returns."""
         ...
 
@@ -97,12 +97,9 @@ class InProcess:
     Example
     -------
     >>> import numpy as np
-    >>> from tlstd import boyan_chain
-    >>> from tlstd.cluster.shard import Shard
-    >>> steps = [boyan_chain().sample(50, np.random.default_rng(seed)) for seed in range(3)]
-    >>> pool = InProcess([Shard.of([part], 4, lambda_=0.5) for part in steps])
-    >>> pool.each("__len__")
-    [50, 50, 50]
+    >>> pool = InProcess([np.arange(3.0), np.ones(3)])
+    >>> pool.each("sum"), pool.total("copy")
+    ([np.float64(3.0), np.float64(3.0)], array([1., 2., 3.]))
     """
 
     def __init__(self, shards: Sequence[Any]) -> None:
@@ -131,9 +128,10 @@ class InProcess:
         parts: Iterable[FloatArray] = (_call(shard, method, *arguments) for shard in self.shards)
         return pairwise_sum(parts, len(self), _add)
 
-    def union(self, method: str) -> IntArray:
+    def union(self, method: str, *arguments: Any) -> IntArray:
         """Pairwise."""
-        return np.unique(pairwise_sum((_call(shard, method) for shard in self.shards), len(self), np.union1d))
+        parts = (_call(shard, method, *arguments) for shard in self.shards)
+        return np.unique(pairwise_sum(parts, len(self), np.union1d))
 
     def map(self, function: Callable[..., T], common: tuple[Any, ...], values: Sequence[Any]) -> list[T]:
         """One after the other."""
@@ -205,9 +203,9 @@ class OnDask:
         # a copy: what arrives may lie at an odd address, and NumPy adds up in another order there
         return np.array(self._combined(_add, method, arguments))
 
-    def union(self, method: str) -> IntArray:
+    def union(self, method: str, *arguments: Any) -> IntArray:
         """Pairwise, of a worker's shards where they are."""
-        return np.unique(self._combined(np.union1d, method, ()))
+        return np.unique(self._combined(np.union1d, method, arguments))
 
     def map(self, function: Callable[..., T], common: tuple[Any, ...], values: Sequence[Any]) -> list[T]:
         """At once."""

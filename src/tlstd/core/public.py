@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from tlstd.moved import where
@@ -40,8 +41,20 @@ def homes(package: str) -> dict[str, str]:
 
 
 def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose public names are imported on first use."""
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose public names are imported on first use.
+
+    A public name that is also that of its module (``choose`` in ``choose.py``) stays the public one, whoever imports
+    the module.
+    """
     found = homes(package)
+
+    class Package(ModuleType):
+        def __setattr__(self, name: str, value: Any) -> None:
+            if isinstance(value, ModuleType) and found.get(name) == value.__name__ == f"{package}.{name}":
+                value = getattr(value, name)  # the import of a module sets it in its package
+            super().__setattr__(name, value)
+
+    sys.modules[package].__class__ = Package
 
     def get(name: str) -> Any:
         if name not in found:

@@ -23,7 +23,7 @@ def power_of_two(*numbers: ArrayLike) -> float:
     >>> power_of_two([3.0, -5.0]), power_of_two([0.0]), power_of_two([np.inf])
     (4.0, 1.0, 1.0)
     """
-    largest = max(float(np.abs(np.asarray(part)).max(initial=0.0)) for part in numbers)
+    largest = max((float(np.abs(np.asarray(part)).max(initial=0.0)) for part in numbers), default=0.0)
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if 0.0 < largest < math.inf else 1.0
 
 

@@ -82,7 +82,9 @@ def bootstrap_interval(
         low, high, spread = -np.inf, np.inf, np.inf
     with_starts = "" if asked.drawn is None else " and start states"
     covers = f"{NOISE.format(with_starts)}; {NOT_COVERED}"
-    return Interval(float(values[0]), float(low), float(high), level, spread, np.inf, "bootstrap", G, covers)
+    return Interval(
+        float(values[0]), float(low), float(high), level, spread, np.inf, "bootstrap", G, covers, (0.0, 0.0)
+    )
 
 
 def _values(operator: SampleOperator, groups: Folds, model: KrylovLSTD, asked: Asked, times: FloatArray) -> FloatArray:

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tlstd.errors import InvalidInputError
-from tlstd.evaluation.influence import standard_error
-from tlstd.evaluation.intervals import NOT_COVERED, Interval, difference_interval, interval_about
+from tlstd.evaluation.episode_values import EpisodeValue
+from tlstd.evaluation.intervals import Interval, difference_of
+from tlstd.evaluation.ladder import by_block, by_episode, clustered
 from tlstd.evaluation.silence import between
 
 if TYPE_CHECKING:
-    from tlstd.evaluation.evaluation import Evaluation
+    from tlstd.evaluation.report import Report
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +24,11 @@ class Comparison:
 
     name: str
     """Of the other policy."""
-    other: Evaluation
+    other: Report
     """Its answer."""
     difference: Interval
-    """Of the value of the policy asked for less the other's."""
-    first: str = "the policy asked for"
+    """Of the value of the target policy less the other's."""
+    first: str = "the target policy"
     """Of which this is said."""
     unsure: str = ""
     """Why it is not known whether more is better; empty if it is."""
@@ -35,7 +36,7 @@ class Comparison:
     @property
     def light(self) -> str:
         """How far to trust the other answer."""
-        return "unchecked" if self.other.trust is None else self.other.trust.light
+        return self.other.trust.light
 
     @property
     def decided(self) -> bool:
@@ -69,7 +70,7 @@ class Comparison:
             "better": self.better,
             "verdict": self.verdict,
             "light": self.light,
-            "reasons": [] if trust is None else list(trust.reasons),
+            "reasons": list(trust.reasons),
         }
 
     def __str__(self) -> str:
@@ -81,43 +82,52 @@ class Comparison:
         return f"{head}: {found.value:+.5g}, {shown}.\n{self.verdict}"
 
 
-def difference(a: Evaluation, b: Evaluation, *, states: ArrayLike | None = None, level: float = 0.95) -> Interval:
+def difference(a: Report, b: Report, *, states: ArrayLike | None = None, level: float = 0.95) -> Interval:
     """An interval for the value of one policy less that of another, from the same log.
 
     What an episode adds to one value it adds to the other one too, in part, so that the difference is known better than
-    two intervals side by side would say.
+    two intervals side by side would say. Where the log lacks actions of a policy it has room for whatever these are
+    worth.
 
     Parameters
     ----------
-    a, b : Evaluation
+    a, b : Report
         Of the same log, with the same gamma.
     states : (M, D), or (M,) numbers of states, optional
         Whose mean value is compared; of the start states, if left out.
     level : float in (0, 1)
     """
-    if states is None and not (a.silence is None and b.silence is None):
-        lower = difference(a.at_worth(highest=False), b.at_worth(highest=True), level=level)
-        return between(lower, difference(a.at_worth(highest=True), b.at_worth(highest=False), level=level))
-    if states is None and (a.by_returns is not None or b.by_returns is not None):
-        return _by_episodes(a, b, level)
-    return difference_interval(a.influence(states), b.influence(states), level)
-
-
-def _by_episodes(a: Evaluation, b: Evaluation, level: float) -> Interval:
-    """The difference of two values, one of which at least rests on returns, by what each episode adds to it."""
-    logs = [None if one.fitted is None else one.fitted.log.ids for one in (a, b)]
-    if a.gamma != b.gamma or logs[0] != logs[1]:
+    if a.gamma != b.gamma or a.log.ids != b.log.ids:
         raise InvalidInputError(
             "the values are not of the same episodes with the same gamma: a difference is taken of two policies on one "
-            "log (of more than a million steps LSTDQ learns from a part, unless all=True, --all)"
+            "log"
         )
-    first, second = a.by_episode(), b.by_episode()
-    moved = first.contributions - second.contributions
-    freedom = min(first.degrees, second.degrees)
-    made = moved.size, False, f"the same ones for both; {NOT_COVERED}"
-    return interval_about(
-        first.value - second.value, standard_error(moved - moved.mean()), freedom, level, "episodes", *made
-    )
+    low, high = a.ends(states)
+    other_low, other_high = b.ends(states)
+    pairs = [_alike(a, low, b, other_high), _alike(a, high, b, other_low)]
+    ends = [difference_of(clustered(one, a.log), clustered(two, a.log), level) for one, two in pairs]
+    silent = low is not high or other_low is not other_high
+    return between(*ends) if silent and ends[0].value != ends[1].value else ends[0]
+
+
+def _alike(a: Report, one: EpisodeValue, b: Report, two: EpisodeValue) -> tuple[EpisodeValue, EpisodeValue]:
+    """Two values with what the same episodes, or the same blocks of these, move each of them by."""
+    sizes = one.contributions.size, two.contributions.size
+    if sizes[0] == sizes[1]:
+        return one, two
+    for blocks in (a.case.blocks, b.case.blocks):
+        if blocks is None:
+            continue
+        coarse = [by_block(each, blocks) if each.contributions.size == blocks.size else each for each in (one, two)]
+        if coarse[0].contributions.size == coarse[1].contributions.size:
+            return coarse[0], coarse[1]
+    one, two = by_episode(one, a.case.steps_of(one), a.log), by_episode(two, b.case.steps_of(two), b.log)
+    if one.contributions.size != two.contributions.size:
+        raise InvalidInputError(
+            f"one value is known by {one.contributions.size} blocks of the log and the other by "
+            f"{two.contributions.size}: evaluate both with estimators='LSTDQ' or 'KrylovLSTD'"
+        )
+    return one, two
 
 
 def bounds(interval: Interval | None) -> str:
@@ -133,7 +143,7 @@ def finite(value: float | None) -> float | None:
 def sentence(name: str) -> str:
     """A name at the beginning of a sentence; names of functions and columns stay as they are.
 
-    >>> sentence("the policy that acted"), sentence("my_policies:careful")
-    ('The policy that acted', 'my_policies:careful')
+    >>> sentence("the logged policy"), sentence("my_policies:careful")
+    ('The logged policy', 'my_policies:careful')
     """
     return f"T{name[1:]}" if name.startswith("the ") else name

@@ -10,7 +10,8 @@ With values v(s) and q(s, a) of other episodes, weights W_t = ρ_0 ⋯ ρ_t and 
 - Otherwise: weighted doubly robust. Errors of q count only as far as the weights are noisy, and errors of the weights
   only as far as q is wrong.
 
-An episode that has ended stays in N_t with its last weight, so that long episodes do not count for more.
+An episode that has ended stays in N_t with its last weight, so that long episodes do not count for more. Weights are
+never clipped.
 
 N. Jiang, L. Li, "Doubly robust off-policy value evaluation", ICML 2016. P. S. Thomas, E. Brunskill, "Data-efficient
 off-policy policy evaluation for reinforcement learning", ICML 2016.
@@ -23,9 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tlstd.core.arrays import FloatArray, IntArray
-from tlstd.evaluation.influence import standard_error
-from tlstd.evaluation.intervals import NOT_COVERED, Interval, interval_about
-from tlstd.evaluation.kernels import returns as kernels
+from tlstd.core.units import power_of_two
+from tlstd.evaluation.steps import forward
 
 
 class EpisodeValue(NamedTuple):
@@ -35,7 +35,9 @@ class EpisodeValue(NamedTuple):
     contributions: FloatArray
     """(G,): the value's influence function at each episode, over G. Their sum is 0 but for rounding."""
     effective: float
-    """Episodes of equal weight that would say as much: (Σ W)² / Σ W², W the last weight of each episode."""
+    """Episodes of equal weight that would say as much: of weighted returns (Σ W)² / Σ W², W the last weight of each."""
+    shares: FloatArray | None = None
+    """(G,): the share of each in all weights, where these differ."""
 
     @property
     def standard_error(self) -> float:
@@ -47,10 +49,39 @@ class EpisodeValue(NamedTuple):
         """Degrees of freedom of the standard error: effective episodes less one."""
         return max(1.0, self.effective - 1.0)
 
-    def interval(self, level: float = 0.95, kind: str = "episodes", limits: str = NOT_COVERED) -> Interval:
-        """By Student's t; ``limits`` says what it does not cover."""
-        n, error = self.contributions.size, self.standard_error
-        return interval_about(self.value, error, self.degrees, level, kind, n, with_starts=True, limits=limits)
+    def minus(self, other: EpisodeValue) -> EpisodeValue:
+        """The difference of two values of the same episodes."""
+        moved = self.contributions - other.contributions
+        return EpisodeValue(self.value - other.value, moved - moved.mean(), min(self.effective, other.effective))
+
+
+def standard_error(contributions: FloatArray) -> float:
+    """√(G/(G-1) Σ c_g²) of contributions (G,) about their mean; infinite if there are fewer than two."""
+    G, unit = contributions.size, power_of_two(contributions)
+    relative = contributions / unit
+    return unit * float(np.sqrt(G / (G - 1) * (relative @ relative))) if G > 1 else float("inf")
+
+
+def degrees(spread: FloatArray) -> float:
+    """Satterthwaite's degrees of freedom for a sum over groups of these variances (G,), at least 1.
+
+    >>> degrees(np.ones(10)), degrees(np.array([1.0, 0.0, 0.0]))
+    (9.0, 1.0)
+    """
+    return max(1.0, effective_number(spread) - 1.0) if spread.any() else max(1.0, spread.size - 1.0)
+
+
+def effective_number(weights: FloatArray) -> float:
+    """(Σ w)²/Σ w²: how many equal weights would say as much (Kish, 1965).
+
+    >>> effective_number(np.array([1.0, 1.0, 0.0]))
+    2.0
+    """
+    largest = float(np.abs(weights).max(initial=0.0))
+    if not largest > 0.0:
+        return 0.0
+    relative = weights / largest
+    return float(relative.sum() ** 2 / (relative @ relative))
 
 
 def episode_value(
@@ -80,7 +111,7 @@ def episode_value(
     Returns
     -------
     EpisodeValue
-        Cost: two passes over the steps.
+        Cost: some passes over the steps.
 
     Example
     -------
@@ -94,20 +125,71 @@ def episode_value(
     >>> found.contributions
     array([-0.875,  0.875])
     """
-    rhos = np.ones(rewards.size) if rhos is None else rhos
+    begins, n = np.append(0, ends[:-1]), ends.size
+    lengths, longest = ends - begins, int((ends - begins).max(initial=0))
+    time = np.arange(rewards.size) - np.repeat(begins, lengths)
     following = np.where(discounts > 0.0, discounts * next_values, 0.0)
     corrections = rewards + following - (values if action_values is None else action_values)
-    begins = np.append(0, ends[:-1])
-    longest = int((ends - begins).max(initial=0))
-    sums, weights = np.zeros(longest), np.zeros(longest)
-    kernels.add_up(ends, discounts, rhos, corrections, sums, weights)
-    means = np.divide(sums, weights, out=np.zeros(longest), where=weights > 0.0)
-    shares = np.divide(means, weights, out=np.zeros(longest), where=weights > 0.0)
-    rest = np.append(np.cumsum(shares[::-1])[::-1], 0.0)
-    moved, last = np.empty(ends.size), np.empty(ends.size)
-    kernels.contribute(ends, discounts, rhos, corrections, means, weights, rest, moved, last)
+    D = discounts_until(discounts, begins)
+    if rhos is None:  # all weights are 1, and so is their sum for every episode
+        moved_by = D * corrections / n
+        moved = np.add.reduceat(moved_by, begins)
+        total, last = float(moved.sum()), np.ones(n)
+        moved = moved - total / n
+    else:
+        W, last = running_weights(rhos, begins), np.empty(0)
+        last = W[ends - 1]
+        N = np.bincount(time, W, longest)
+        N[1:] += np.cumsum(np.bincount(lengths, last, longest + 1))[1:longest]
+        sums = np.bincount(time, D * W * corrections, longest)
+        means = np.divide(sums, N, out=np.zeros(longest), where=N > 0.0)
+        shares = np.divide(means, N, out=np.zeros(longest), where=N > 0.0)
+        rest = np.append(np.cumsum(shares[::-1])[::-1], 0.0)
+        inverse = np.divide(1.0, N, out=np.zeros(longest), where=N > 0.0)
+        own = W * (D * corrections - means[time]) * inverse[time]
+        moved, total = np.add.reduceat(own, begins) - last * rest[lengths], float(means.sum())
     first = values[begins]
-    moved += (first - first.mean()) / ends.size
-    total, square = float(last.sum()), float(last @ last)
-    effective = total * (total / square) if square > 0.0 else 0.0
-    return EpisodeValue(float(first.mean() + means.sum()), moved, effective)
+    moved = moved + (first - first.mean()) / n
+    if rhos is None or not last.any():
+        return EpisodeValue(float(first.mean()) + total, moved, effective_number(last))
+    shares = last / last.sum()
+    left_out = moved / np.maximum(1.0 - shares, 1e-9)  # what the value loses without the episode
+    return EpisodeValue(float(first.mean()) + total, left_out - left_out.mean(), effective_number(last), shares)
+
+
+def visited_value(group: IntArray, n_groups: int, returns: FloatArray) -> EpisodeValue:
+    """The mean value of all visited states, from the return of each: a ratio of sums over groups.
+
+    Parameters
+    ----------
+    group : (N,) integers
+        The episode (or block) of each state.
+    n_groups : int
+    returns : (N,)
+        From each state on.
+
+    Example
+    -------
+    Episodes of one and of three states:
+
+    >>> visited_value(np.array([0, 1, 1, 1]), 2, np.array([4.0, 0.0, 2.0, 2.0])).value
+    2.0
+    """
+    sizes = np.bincount(group, minlength=n_groups).astype(np.float64)
+    sums = np.bincount(group, returns, n_groups)
+    value = float(sums.sum() / sizes.sum())
+    return EpisodeValue(value, (sums - value * sizes) / sizes.sum(), effective_number(sizes))
+
+
+def discounts_until(discounts: FloatArray, begins: IntArray) -> FloatArray:
+    """γ_1 ⋯ γ_t of every step: 1 at the first one of an episode."""
+    first, factors = np.zeros(discounts.size), np.append(0.0, discounts[:-1])
+    first[begins], factors[begins] = 1.0, 0.0
+    return forward(first, factors)
+
+
+def running_weights(rhos: FloatArray, begins: IntArray) -> FloatArray:
+    """ρ_0 ⋯ ρ_t of every step."""
+    first, factors = np.zeros(rhos.size), rhos.copy()
+    first[begins], factors[begins] = rhos[begins], 0.0
+    return forward(first, factors)

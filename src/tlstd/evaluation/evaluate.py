@@ -1,29 +1,29 @@
-"""From a log to an answer: the value of a policy, by several estimators side by side, with nothing to tune."""
+"""From a log to an answer: question, fit, report."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from importlib import import_module
-from time import perf_counter
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from tlstd.core import parameters
-from tlstd.core.arrays import FloatArray
+from tlstd.core.threads import one_thread
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.evaluation.doubly_robust import ENOUGH, doubly_robust
-from tlstd.evaluation.evaluation import Evaluation, Row
-from tlstd.evaluation.fitted import Fitted
-from tlstd.evaluation.intervals import Interval, interval_of
-from tlstd.evaluation.log_intervals import asked_states, influences_on, learned_rows
-from tlstd.evaluation.ratios import importance_ratios
-from tlstd.evaluation.table_actions import add_action_values, add_silence
-from tlstd.evaluation.table_states import add_state_values
-from tlstd.evaluation.task import EvaluationTask, Features, Probabilities, Start
-from tlstd.evaluation.whole_episodes import WholeEpisodes, whole_episodes
+from tlstd.evaluation.ladder import Case, LocalFits, climb
+from tlstd.evaluation.names import doubt_about_cost, policy_name
+from tlstd.evaluation.policies import as_target
+from tlstd.evaluation.question import Features, Probabilities, Question, Start, names_of, start_sets, with_rewards
+from tlstd.evaluation.report import Report
+from tlstd.evaluation.silence import given_limits
+from tlstd.evaluation.trust import Evidence, LeftOut, assess
+from tlstd.evaluation.views import views
+from tlstd.features.clipping import clipped_note
 from tlstd.logs.log import Log
+
+Told = Callable[[str, float], None]
 
 
 def evaluate(
@@ -42,9 +42,9 @@ def evaluate(
     compare: bool = False,
     returns: Sequence[float] | None = None,
     rewards: Sequence[float] | None = None,
-    report: Callable[[str, float], None] | None = None,
-) -> Evaluation:
-    """The value of a policy from a log of steps, by several estimators side by side.
+    report: Told | None = None,
+) -> Report:
+    """The value of a policy from a log of steps, with an interval, what it assumes, and how far to trust it.
 
     Parameters
     ----------
@@ -57,21 +57,21 @@ def evaluate(
         "columns": the columns as they are, and a constant. For action values of continuous actions a map sees state and
         action side by side.
     policy : function, (N, n_actions) or (N,) probabilities, or "logged", optional
-        The policy asked for. Left out, it is the one that the log has in columns (``log.policy``), and else the one
-        that acted, which "logged" means in any case. A function gets observations (M, D), or (M,) numbers of
+        The target policy. Left out, it is the one that the log has in columns (``log.policy``), and else the logged
+        policy, which "logged" means in any case. A function gets observations (M, D), or (M,) numbers of
         states, and returns probabilities (M, n_actions) or actions (M,); for continuous actions one draw for each, (M,
-        A). A table has one row for each step of the log; (N,) are probabilities of the logged actions, enough for
-        ratios.
+        A). A table has one row for each step of the log; (N,) are probabilities of the logged actions (densities, if
+        actions are continuous), enough for ratios.
     start : "first", "all" or states, optional
-        Whose mean value is asked for: the first states of the episodes, all states, or states (M, D). Left out, the
-        first ones; in a log without ends all states, and the first.
+        Whose mean value is asked for: the first states of the episodes, all visited states, or states (M, D). Left
+        out, the first ones; in a log without ends all states, and the first.
     estimators : names, optional
         Rows of the table (``ESTIMATORS``); those that apply and are fast, if left out. The answer is the first row.
     probabilities : "logged" or "estimate"
         "estimate": where the log has no probabilities of its actions, they are estimated by softmax regression on the
-        features, so that there are ratios. It is a model of its own, and can be wrong.
+        features. The rows that rest on them are a second opinion, never the answer.
     all : bool
-        Run t-LSTD on more than ``SAMPLED`` steps too.
+        The same as ``compare``.
     level : float in (0, 1)
         Of the intervals: the share of logs whose interval covers the true value, as far as it goes
         (``docs/trust.md``).
@@ -81,7 +81,7 @@ def evaluate(
         Whose workers read, keep and multiply the files of the log, one at a time; ``log`` is then the names of files,
         and a policy a function (``docs/clusters.md``).
     compare : bool
-        Show LSTD, t-LSTD and TD beside the answer too, which take longer than it; so does ``all``.
+        Show LSTD, t-LSTD, TD and weighted importance sampling beside the answer too, which take longer than it.
     returns : (LOW, HIGH), optional
         The range of discounted returns from any step on. Actions of the policy that the log does not have are worth
         something in it, which widens the interval of action values (``docs/trust.md``). Left out, it is the range of
@@ -89,22 +89,18 @@ def evaluate(
     rewards : (LOW, HIGH), optional
         The same by the range of single rewards, summed over the horizon 1/(1-γ).
     report : function of a text and a share, optional
-        Called as things go on.
+        Progress callback: (message, fraction).
 
     Returns
     -------
-    Evaluation
-        Its ``rung`` says what the answer stands on, and ``assumption`` what that assumes. On-policy, of the first
-        states of episodes, it is the mean of their returns; where episodes were cut off, with the values of the states
-        behind the cuts. Of other states, and of one stream, it is Krylov LSTD's, with λ and dimension chosen by
-        held-out returns (:func:`tlstd.evaluation.choose`). For another policy it is the doubly robust one, if
-        the log has probabilities of its actions and the weights have an effective sample size of 40, else Krylov LSTD's
-        with importance ratios; without probabilities LSTDQ's: least squares for action values with λ = 0,
-        its dimension chosen by held-out residuals, because logged returns are not the policy's.
+    Report
+        Finished numbers. Its ``rung`` names what the answer stands on, and ``assumption`` says what that assumes; the
+        table in ``docs/trust.md`` says which log and question lead to which rung.
 
     Example
     -------
-    Five states in a row, of which the last one pays and ends the episode; who acted goes right half of the time:
+    Five states in a row, of which the last one pays and ends the episode. The logged policy goes right half of the
+    time:
 
     >>> import numpy as np
     >>> from tlstd import Log
@@ -119,172 +115,109 @@ def evaluate(
     ...         state = after
     >>> episodes, states, actions, rewards, ended = map(np.array, zip(*rows))
     >>> log = Log.from_arrays(states, rewards, actions=actions, terminated=ended, episodes=episodes, discrete=True)
-    >>> evaluation = evaluate(log, gamma=0.9, policy=lambda states: np.ones(len(states), dtype=int))  # always right
-    >>> round(evaluation.value, 3), round(0.9**4, 3)
+    >>> found = evaluate(log, gamma=0.9, policy=lambda states: np.ones(len(states), dtype=int))  # always right
+    >>> round(found.value, 3), round(0.9**4, 3)
     (0.656, 0.656)
     """
+    question = Question(
+        gammas=(gamma,),
+        policies=(policy,),
+        starts=(start,),
+        features=features,
+        estimators=names_of(estimators),
+        probabilities=probabilities,
+        level=level,
+        cost=cost,
+        compare=parameters.flag("compare", compare) or parameters.flag("all", all),
+        returns=None if returns is None else tuple(returns),  # type: ignore[arg-type]
+        reward_range=None if rewards is None else tuple(rewards),  # type: ignore[arg-type]
+    )
     if cluster is not None:
-        options = {"features": features, "policy": policy, "start": start, "estimators": estimators, "report": report}
-        options |= {"level": level, "cost": cost, "compare": compare}
-        ranges = {"returns": returns, "rewards": rewards}
-        given = [f"{name}={pair!r}" for name, pair in ranges.items() if pair is not None]
-        given += [f"probabilities={probabilities!r}"] * (probabilities != "logged")
-        given += [f"all={all!r}"] * parameters.flag("all", all)
-        if given:
-            raise InvalidParameterError(
-                f"{given[0]} with a cluster is for one process, which holds the whole log: leave it out, or leave out "
-                "cluster"
-            )
         files = import_module("tlstd.cluster.evaluate")  # it builds on this module
-        found: Evaluation = files.evaluate_files(log, gamma=gamma, client=cluster, **options)
+        found: Report = files.evaluate_files(log, question=question, client=cluster, report=report)
         return found
     table = log if isinstance(log, Log) else Log.from_frame(log)
-    run = EvaluationTask(
-        table,
-        gamma,
-        features,
-        policy,
-        start,
-        estimators,
-        probabilities,
-        all,
-        level,
-        report,
-        cost=cost,
-        compare=compare,
-        returns=returns,
-        rewards=rewards,
-    )
-    return answered(run)
+    return answers(question, table, report)[0]
 
 
-def answered(run: EvaluationTask, with_interval: bool = True) -> Evaluation:
-    """The answer to what is asked; without an interval, its value is that of the regularised model."""
-    fitted = _fitted(run, _with_interval if with_interval else _without_interval)
-    run.report("done", 1.0)
-    silence = run.silence if run.rows[0].name == "LSTDQ" else None
-    return Evaluation(
-        tuple(run.rows),
-        fitted.values,
-        tuple(run.notes),
-        run.gamma,
-        run.log.source,
-        run.policy,
-        fitted,
-        policy_name=run.policy_name,
-        cost=run.cost,
-        left_out=run.left_out,
-        n_steps=len(run.log),
-        returned=run.returned,
-        influenced=run.influence_of(fitted),
-        limits=run.limits,
-        silence=silence,
-    )
-
-
-def _with_interval(run: EvaluationTask, fitted: Fitted) -> Fitted:
-    """Give the row that a model is from its interval, and the middle of it as its value; return what was fitted.
-
-    Regularisation makes the values of single states better and moves their mean towards 0 (``docs/trust.md``). Of the
-    policy that acted the row of returns comes first, where the log carries it.
-    """
-    own = "KrylovLSTD" if fitted.values.kind == "states" else "LSTDQ"
-    at = next((i for i, row in enumerate(run.rows) if row.name.startswith(own)), None)
-    began, returned = perf_counter(), _returns(run, fitted)
-    silence = add_silence(run, fitted) if own == "LSTDQ" and at is not None else None
-    asked = [] if at is None or silence is not None else [asked_states(fitted)]
-    if returned is not None and returned.cuts is not None and returned.rests_on_model:
-        asked.append(returned.cuts)
-    before = perf_counter() - began
+def answers(
+    question: Question, log: Log, report: Told | None = None, left_out: LeftOut | None = None
+) -> tuple[Report, ...]:
+    """A report for every combination of policy, discount, start, rewards and segment; states are encoded once."""
+    if not len(log):
+        raise InvalidInputError("the log has no steps: there is nothing to evaluate")
+    asked = list(product(question.policies, question.gammas, question.starts, question.rewards, question.segments))
+    shared = LocalFits()
     found = []
-    if asked:
-        run.report(f"{own}: interval", 0.0)
-        found = influences_on(fitted, asked)
-    if at is not None and silence is not None:
-        run.influences.append((fitted, silence.middle))
-        run.rows[at] = with_middle(run.rows[at], silence.interval)
-    elif at is not None:
-        run.influences.append((fitted, found[0]))
-        run.rows[at] = with_middle(run.rows[at], interval_of(found[0], run.level))
-    if returned is not None:
-        if len(found) > (at is not None):
-            returned = returned.with_influence(found[-1], run.log, learned_rows(fitted))
-        run.returned = returned
-        values, interval = {"start states": returned.found.value}, returned.interval(run.level)
-        row = Row(returned.name, values, before, returned.note, interval)
-        run.rows.insert(0 if returned.carries else len(run.rows), row)
-    return fitted
+    for i, (policy, gamma, start, rewards, segment) in enumerate(asked):
+
+        def told(text: str, share: float, i: int = i) -> None:
+            if report is not None:
+                report(text, (i + share) / len(asked))
+
+        some = with_rewards(log, rewards)
+        if segment is not None:
+            some, own = some.select(np.asarray(segment)), LocalFits()
+        else:
+            own = shared
+        with one_thread():  # products are with few columns at a time
+            case = case_of(question, some, policy, gamma, start, told)
+            case.fits = own
+            found.append(answered(case, left_out))
+    return tuple(found)
 
 
-def _add_doubly_robust(run: EvaluationTask, fitted: Fitted, ratios: FloatArray, known: bool) -> None:
-    """The row "doubly robust": the answer, where the probabilities are logged and enough counts."""
-    if len(fitted.log) < len(run.log) or not (run.log.has_ends or run.log.n_episodes > 1):
-        return
-    run.report("doubly robust", 0.95)
-    began = perf_counter()
-    found = doubly_robust(fitted, ratios)
-    if found is None:
-        return
-    if found.cuts is not None and found.rests_on_model:
-        found = found.with_influence(influences_on(fitted, [found.cuts])[0], run.log, learned_rows(fitted))
-    carries = known and found.carries
-    row = Row(
-        found.name, {"start states": found.found.value}, perf_counter() - began, found.note, found.interval(run.level)
-    )
-    run.rows.insert(0 if carries else len(run.rows), row)
-    run.notes.append(
-        f"Doubly robust {'is' if carries else 'is not'} the answer: that takes logged probabilities and an effective "
-        f"sample size of {ENOUGH}; here it is {found.found.effective:,.0f}."
-    )
-    if carries:
-        run.returned = found
+def case_of(
+    question: Question,
+    log: Log,
+    policy: Any,
+    gamma: float,
+    start: Start | None,
+    report: Told,
+    sample: Log | None = None,
+) -> Case:
+    """What is asked, checked against the log; ``sample`` is what is here of one whose observations are elsewhere."""
+    if gamma == 0.0 and not log.has_episodes:
+        log = log.as_decisions()
+    if gamma == 1.0 and not log.terminated.any():
+        raise InvalidParameterError("gamma is 1, but no episode of the log terminates: use gamma < 1")
+    notes, doubt = list(log.notes), doubt_about_cost(log)
+    if question.cost:
+        notes.append("The rewards are costs, as told: smaller is better.")
+    elif doubt:
+        notes.append(f"Is less better? T{doubt[1:]}.")
+    if isinstance(policy, str) and policy == "logged":
+        policy = None
+    elif policy is None and log.policy is not None:
+        notes.append("The target policy is the one in the log's columns (the logged policy: 'logged').")
+        policy = log.policy
+    target = None if policy is None else as_target(policy, log)
+    limits = given_limits(question.returns, question.reward_range, gamma, bool(log.terminated.any()))
+    sets = start_sets(log, start, target, sample)
+    if start is None and len(sets) > 1:
+        notes.append("The log has no ends: the value is the mean over all its states, and that of the first.")
+    if not isinstance(question.features, str) and log.states.shape[1] and not log.discrete:
+        beyond = clipped_note(question.features, log.states, log.columns)
+        notes += [beyond] if beyond else []
+    name = policy_name(policy, log)
+    return Case(question, log, gamma, target, sets, limits, report, name, sample=sample, notes=notes)
 
 
-def _returns(run: EvaluationTask, fitted: Fitted) -> WholeEpisodes | None:
-    """The returns of the start states under the logged policy, where these are asked for."""
-    log = run.log
-    wanted = run.wants("mean of returns") or run.wants("returns with tails")
-    if run.target is not None or not wanted or "start states" not in run.starts:
-        return None
-    run.report("returns", 0.95)
-    return whole_episodes(fitted, run.large) if log.has_ends or log.n_episodes > 1 else None
-
-
-def _without_interval(_run: EvaluationTask, fitted: Fitted) -> Fitted:
-    return fitted
-
-
-def with_middle(row: Row, interval: Interval) -> Row:
-    """A row with its interval, and the middle of it as its value, unless it is too wide to be known."""
-    if np.isfinite(interval.half_width):
-        values = row.values | {next(iter(row.values)): interval.value}
-        row = replace(row, values=values, plain=row.value, note=f"{row.note}; debiased from {row.value:.5g}")
-    return replace(row, interval=interval)
-
-
-def _fitted(run: EvaluationTask, finished: Callable[[EvaluationTask, Fitted], Fitted]) -> Fitted:
-    """Add the rows of the table, finish those of fitted models, and return what the answer comes from."""
-    target = run.target
-    if target is None:
-        return finished(run, add_state_values(run, None))
-    best: Fitted | None = None
-    action_values: Fitted | None = None
-    ratios = None if run.asked == {"LSTDQ"} else importance_ratios(run, target)
-    known = run.log.probabilities is not None
-    if ratios is not None and known:
-        best = finished(run, add_state_values(run, ratios))
-    doubly = ratios is not None and run.wants("doubly robust") and "start states" in run.starts
-    if (run.wants("LSTDQ") or doubly) and target.logged is None:
-        action_values = finished(run, add_action_values(run, target))
-        best = action_values if best is None and run.wants("LSTDQ") else best
-    if ratios is not None and not known:
-        with_ratios = finished(run, add_state_values(run, ratios))
-        best = with_ratios if best is None else best
-    if ratios is not None and action_values is not None and doubly:
-        _add_doubly_robust(run, action_values, ratios, known)
-    if best is None:
+def answered(case: Case, left_out: LeftOut | None = None) -> Report:
+    """The report of a case, with checks and what the page shows."""
+    climb(case)
+    asked = case.question.wants
+    if asked("LSTD") or asked("t-LSTD") or asked("TD"):
+        import_module("tlstd.evaluation.compare").add_compared(case)
+    if case.question.estimators is not None:
+        case.rows = [row for row in case.rows if asked(row.name.removesuffix(" with ratios"))]
+    if not case.rows:
         raise InvalidInputError(
-            "the policy is given by probabilities of the logged actions alone, and the log has none of the policy that "
-            'acted: pass a function or a table of all actions, or probabilities="estimate"'
+            "none of the rows asked for can be had from this log and policy: leave estimators out to see which can"
         )
-    return best
+    case.report("how far to trust it", 0.97)
+    n = case.log.n_dropped
+    left = LeftOut(0, 0, n, n + case.log.n_episodes) if left_out is None else left_out
+    trust = assess(Evidence(case, left))
+    case.report("done", 1.0)
+    return Report.of(case, trust, views(case), left)

@@ -16,11 +16,11 @@ import numpy as np
 
 from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, IntArray, Matrix, as_matrix
-from tlstd.core.units import power_of_two, safe_unit
+from tlstd.core.units import safe_unit
 from tlstd.data.held_out import Folds, make_folds
-from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidInputError
-from tlstd.krylov.adjoint import WHOLE, AdjointSystem, td_errors, trace_values
+from tlstd.evaluation.episode_values import EpisodeValue, degrees, effective_number, standard_error
+from tlstd.krylov.adjoint import WHOLE, AdjointSystem
 from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd.krylov.operator import SampleOperator
 
@@ -116,6 +116,11 @@ class Influence:
         return degrees(self.spread)
 
     @property
+    def found(self) -> EpisodeValue:
+        """The value with what each group moves it by, for :func:`tlstd.evaluation.interval_of`."""
+        return EpisodeValue(self.value, self.contributions, self.degrees + 1.0)
+
+    @property
     def density_ratios(self) -> FloatArray:
         """(N,): how often the policy visits where step t was, over how often the log does; their mean is 1."""
         mean = float(self.factors.mean()) if self.factors.size else 0.0
@@ -125,7 +130,7 @@ class Influence:
     @property
     def effective_steps(self) -> float:
         """Number of equally important steps that would say as much, (Σ u_t)²/Σ u_t² with the factors u."""
-        return _kish(self.factors)
+        return effective_number(self.factors)
 
     @property
     def effective_groups(self) -> float:
@@ -150,30 +155,6 @@ class Influence:
         found = f"{self.value:.3g}, standard error {self.standard_error:.2g}"
         size = f"{self.factors.size:,} steps in {self.groups.n_groups:,} groups"
         return f"<Influence on {found}: {size}, worth {self.effective_groups:.0f} equal ones>"
-
-
-def standard_error(contributions: FloatArray) -> float:
-    """√(G/(G-1) Σ c_g²) of contributions (G,) about their mean; infinite if there are fewer than two."""
-    G, unit = contributions.size, power_of_two(contributions)
-    relative = contributions / unit
-    return unit * float(np.sqrt(G / (G - 1) * (relative @ relative))) if G > 1 else float("inf")
-
-
-def degrees(spread: FloatArray) -> float:
-    """Satterthwaite's degrees of freedom for a sum over groups of these variances (G,), at least 1.
-
-    >>> degrees(np.ones(10)), degrees(np.array([1.0, 0.0, 0.0]))
-    (9.0, 1.0)
-    """
-    return max(1.0, _kish(spread) - 1.0) if spread.any() else max(1.0, spread.size - 1.0)
-
-
-def _kish(weights: FloatArray) -> float:
-    largest = float(np.abs(weights).max(initial=0.0))
-    if not largest > 0.0:
-        return 0.0
-    relative = weights / largest
-    return float(relative.sum() ** 2 / (relative @ relative))
 
 
 def influences(model: KrylovLSTD, asked: Sequence[Asked], *, kind: InfluenceKind = "sandwich") -> list[Influence]:
@@ -314,42 +295,6 @@ def _spread(
     if asked.group is not None:
         spread = spread + np.bincount(asked.group, None, folds.n_groups) * float(values.var()) / values.size**2
     return spread, unit
-
-
-def influence_by(model: KrylovLSTD, asked: Asked, found: Influence, ids: IntArray) -> Influence:
-    """The influence by an h that was found on a sample of the steps: two passes over the samples.
-
-    Parameters
-    ----------
-    model : KrylovLSTD
-        Of all steps; its weights are used as they are.
-    asked : Asked
-        As for all steps.
-    found : Influence
-        On the same states, from the sample.
-    ids : (n,) integers
-        The features that ``found.adjoint`` is over.
-    """
-    operator = operator_of(model)
-    folds = make_folds(*operator.samples.discounts(), FOLDS)
-    seen = model.seen_ids
-    order = np.argsort(ids)
-    at = np.minimum(np.searchsorted(ids, seen, sorter=order), ids.size - 1)
-    h = np.where(ids[order[at]] == seen, found.adjoint[order[at]], 0.0)
-    weights = model.sparse_weights
-    assert isinstance(weights, SparseVector)
-    w = np.zeros(seen.size)
-    by_id = np.argsort(seen)
-    w[by_id[np.searchsorted(seen, weights.indices, sorter=by_id)]] = weights.values
-    u = trace_values(operator, h[:, None], folds.cut)[:, 0]
-    errors = td_errors(operator, w[:, None])[:, 0]
-    states = asked_set(asked, model, folds)
-    V = np.asarray(states.X @ w)[:, None] + states.offsets
-    value, starts = _starts(V, states, folds, False)
-    value += float((u * errors).mean())
-    spread, unit = _spread(u, errors, V[:, 0], states, folds)
-    by_step, by_group = (u, errors, errors), (starts, starts, spread)
-    return Influence(value, *by_step, *by_group, folds, "sampled", found.dimension, found.settled, h, unit)
 
 
 def _starts(V: FloatArray, asked: AskedSet, folds: Folds, crossed: bool) -> tuple[float, FloatArray]:

@@ -10,8 +10,8 @@ from scipy.special import ndtri, stdtrit
 
 from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray
-from tlstd.errors import InvalidInputError
-from tlstd.evaluation.influence import Influence, degrees, standard_error
+from tlstd.core.units import power_of_two
+from tlstd.evaluation.episode_values import EpisodeValue
 
 NOISE = "chance: which episodes{} the log happens to hold"
 ROUNDING = 1e-9
@@ -44,6 +44,8 @@ class Interval:
     """Episodes, or blocks of a long one, that the standard error was taken over."""
     covers: str
     """What the interval covers, and what it does not."""
+    skewness: tuple[float, float]
+    """Of the sum of contributions, below and above: by how much either side is longer, see :func:`skewness_of`."""
 
     @property
     def half_width(self) -> float:
@@ -60,7 +62,8 @@ class Interval:
         """
         if level == self.level:
             return self
-        return _made(self.value, self.standard_error, self.degrees, level, self.kind, self.n_groups, self.covers)
+        about = self.kind, self.n_groups, self.covers, self.skewness
+        return _made(self.value, self.standard_error, self.degrees, level, *about)
 
     def __contains__(self, value: float) -> bool:
         return bool(self.low <= value <= self.high)
@@ -82,71 +85,78 @@ class Interval:
         return f"{self.value:.5g} ± {self.half_width:.2g}  [{self.low:.3g}, {self.high:.3g}]"
 
 
-def interval_of(influence: Influence, level: float = 0.95) -> Interval:
+def interval_of(
+    found: EpisodeValue,
+    level: float = 0.95,
+    kind: str = "episodes",
+    *,
+    with_starts: bool = True,
+    limits: str = NOT_COVERED,
+) -> Interval:
     """The interval of a value from what each episode has moved it by.
 
     value ± q·√(G/(G-1) Σ c_g²), with contributions c_g of G episodes or blocks about their mean, and the quantile q of
-    Student's t. Its degrees of freedom are :attr:`Influence.degrees`: G - 1 if all episodes count alike, and fewer if
-    the value rests on some of them. Of kind "plug-in" q is the normal quantile.
+    Student's t with :attr:`EpisodeValue.degrees`. Where the contributions are skewed, the side of the long tail is
+    longer (:func:`skewness_of`).
+
+    ``with_starts``: start states are those of the log, so that their choice is part of the noise. ``limits`` says what
+    the interval does not cover.
     """
-    n, with_starts = influence.groups.n_groups, bool(influence.starts.any())
-    freedom = np.inf if influence.kind == "plug-in" else influence.degrees
-    return interval_about(influence.value, influence.standard_error, freedom, level, influence.kind, n, with_starts)
+    covers = f"{NOISE.format(' and start states' if with_starts else '')}; {limits}"
+    error, n = found.standard_error, found.contributions.size
+    return _made(found.value, error, found.degrees, level, kind, n, covers, skewness_of(found))
 
 
-def interval_about(
+def difference_of(a: EpisodeValue, b: EpisodeValue, level: float = 0.95, kind: str = "episodes") -> Interval:
+    """The interval of the first value less the second, both from the same episodes: what these add is subtracted."""
+    found = a.minus(b)
+    covers = f"{NOISE.format('')}, the same ones for both; {NOT_COVERED}"
+    about = kind, found.contributions.size, covers, skewness_of(found)
+    return _made(found.value, found.standard_error, found.degrees, level, *about)
+
+
+def skewness_of(found: EpisodeValue) -> tuple[float, float]:
+    """Skewness below and above of a value, in [0, 1] each: of its sum of contributions, and of its weights.
+
+    k = Σ c³ / (Σ c²)^{3/2} is the skewness of the mean of contributions. A weighted mean is skewed by its weights too,
+    and r = k - (8/3) Σ c u / (Σ c²)^{1/2} has that, with the shares u in all weights. A side of the interval is longer
+    by (1 + 2z²)/3 standard errors for a skewness of 1, twice the shift of Johnson's modified t: one such shift covers
+    too little for heavy tails. No side is ever shorter than by Student's t, since a large value that the log does not
+    hold cannot be seen in it.
+
+    N. J. Johnson, "Modified t tests and confidence intervals for asymmetrical populations", JASA 73, 1978.
+    """
+    c = found.contributions / power_of_two(found.contributions)
+    size = float(np.sqrt(c @ c))
+    if not size > 1e-9:
+        return 0.0, 0.0
+    k = float(np.sum((c / size) ** 3))
+    r = k if found.shares is None else k - 8.0 / 3.0 * float(c @ found.shares) / size
+    return min(1.0, max(0.0, -k, -r)), min(1.0, max(0.0, k, r))
+
+
+def mean_interval(values: FloatArray, level: float = 0.95) -> Interval:
+    """The interval of a mean of independent numbers (n,): of returns, one per episode."""
+    n, mean = values.size, float(values.mean()) if values.size else float("nan")
+    found = EpisodeValue(mean, (values - mean) / max(1, n), float(n))
+    return interval_of(found, level, "returns", limits=NOT_A_CHANGE)
+
+
+def _made(
     value: float,
     error: float,
     freedom: float,
     level: float,
     kind: str,
     n_groups: int,
-    with_starts: bool,
-    limits: str = NOT_COVERED,
+    covers: str,
+    skewness: tuple[float, float] = (0.0, 0.0),
 ) -> Interval:
-    """The interval about a value whose standard error, with its degrees of freedom, is known.
-
-    ``with_starts``: start states are those of the log, so that their choice is part of the noise. ``limits`` says what
-    the interval does not cover.
-    """
-    covers = f"{NOISE.format(' and start states' if with_starts else '')}; {limits}"
-    return _made(value, error, freedom, level, kind, n_groups, covers)
-
-
-def difference_interval(a: Influence, b: Influence, level: float = 0.95) -> Interval:
-    """The interval of the first value less the second, both from the same log: what episodes add is subtracted."""
-    if not _same_groups(a, b):
-        raise InvalidInputError(
-            f"the values come from {a.groups.n_groups:,} and {b.groups.n_groups:,} groups of steps that are not the "
-            "same: a difference is taken of two policies on one log, with the same gamma (of more than a million "
-            "steps LSTDQ learns from a part, unless all=True, --all)"
-        )
-    both = a.contributions - b.contributions
-    unit = max(a.unit, b.unit)
-    freedom = degrees(a.spread * (a.unit / unit) ** 2 + b.spread * (b.unit / unit) ** 2)
-    covers = f"{NOISE.format('')}, the same ones for both; {NOT_COVERED}"
-    return _made(a.value - b.value, standard_error(both), freedom, level, a.kind, both.size, covers)
-
-
-def _same_groups(a: Influence, b: Influence) -> bool:
-    """Whether both are over the same blocks, or over the same episodes, of which one may have left out last steps."""
-    if np.array_equal(a.groups.group, b.groups.group):
-        return True
-    return a.names is not None and a.names == b.names and not (a.groups.n_blocks or b.groups.n_blocks)
-
-
-def mean_interval(values: FloatArray, level: float = 0.95) -> Interval:
-    """The interval of a mean of independent numbers (n,), by Student's t: of returns, one an episode."""
-    covers = f"{NOISE.format(' and start states')}; {NOT_A_CHANGE}"
-    centred = values - values.mean() if values.size else values
-    mean = float(values.mean()) if values.size else float("nan")
-    error = standard_error(centred / max(1, values.size))
-    return _made(mean, error, max(1.0, values.size - 1.0), level, "returns", values.size, covers)
-
-
-def _made(value: float, error: float, freedom: float, level: float, kind: str, n_groups: int, covers: str) -> Interval:
     level = parameters.positive("level", level, high=1.0)
     share = (1.0 + level) / 2.0
-    quantile = ndtri(share) if np.isinf(freedom) else stdtrit(freedom, share)
-    half = max(float(quantile * error) if error > 0.0 else 0.0, ROUNDING * abs(value))
-    return Interval(value, value - half, value + half, level, float(error), float(freedom), kind, n_groups, covers)
+    normal = float(ndtri(share))
+    quantile = normal if np.isinf(freedom) else float(stdtrit(freedom, share))
+    longer, least = (1.0 + 2.0 * normal**2) / 3.0, ROUNDING * abs(value)
+    below, above = (max((quantile + longer * side) * error if error > 0.0 else 0.0, least) for side in skewness)
+    about = float(error), float(freedom), kind, n_groups, covers
+    return Interval(value, value - below, value + above, level, *about, skewness)

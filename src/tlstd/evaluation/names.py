@@ -36,10 +36,10 @@ def policy_name(policy: Any, log: Log) -> str:
 
     >>> log = Log.from_arrays([0.0], [1.0], terminated=[True])
     >>> policy_name(None, log), policy_name(policy_name, log), policy_name(lambda states: states, log)
-    ('the policy that acted', 'policy_name', 'the policy given')
+    ('the logged policy', 'policy_name', 'the policy given')
     """
     if policy is None:
-        return "the policy that acted"
+        return "the logged policy"
     if policy is log.policy:
         columns = log.roles.get("policy", ())
         return f"column:{','.join(columns)}" if columns else "the policy in the log's columns"

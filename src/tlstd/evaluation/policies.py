@@ -1,4 +1,4 @@
-"""The policy asked for, and the ratios of its probabilities to those of the policy that acted."""
+"""The target policy, and the ratios of its probabilities to those of the logged policy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tlstd.core.arrays import FloatArray, IntArray, Matrix, as_array, as_floats
 from tlstd.errors import InvalidInputError, InvalidParameterError, TlstdError
-from tlstd.evaluation.supported import Support
 from tlstd.logs.log import Log
 
 Policy: TypeAlias = Callable[[NDArray[Any]], ArrayLike]
@@ -32,7 +31,7 @@ LEAST_PROBABILITY = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The policy asked for, checked, for one log.
+    """The target policy, checked, for one log.
 
     One of three is not None: a function; ``table``, probabilities of all actions in the state of each row; or
     ``logged``, those of the logged actions alone.
@@ -41,24 +40,11 @@ class Target:
     function: Policy | None = None
     table: FloatArray | None = None
     logged: FloatArray | None = None
-    support: Support | None = None
-    """Actions that the log has: what the policy does beyond them is worth ``worth``. None: all actions count alike."""
-    worth: float = 0.0
 
     def of_rows(self, start: int, stop: int) -> Target:
         """The target for a piece of the log; its table has one more row, if there is one."""
         table = None if self.table is None else self.table[start : stop + 1]
         return replace(self, table=table, logged=None if self.logged is None else self.logged[start:stop])
-
-    def valued(self, X: Matrix, probabilities: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        """Probabilities (M, n_actions) of actions whose values are learned, in states with features X (M, d).
-
-        And (M,) what the other actions are worth by their probabilities; None where all are learned.
-        """
-        if self.support is None:
-            return probabilities, None
-        kept = self.support.kept(sp.csr_array(X), probabilities)
-        return kept, self.worth * (probabilities - kept).sum(axis=1)
 
     def n_actions(self, log: Log) -> int:
         """Number of discrete actions, of the log and of the policy."""
@@ -172,10 +158,14 @@ def as_target(policy: Any, log: Log) -> Target:
         )
     array = as_floats(policy, "policy", None)
     n = len(log)
-    if log.actions.ndim != 1:
-        raise InvalidParameterError("the log has continuous actions: pass a function from observations to actions")
+    continuous = log.actions.ndim != 1
+    if continuous and array.shape != (n,):
+        raise InvalidParameterError(
+            "the log has continuous actions: pass a function from observations to actions, or the densities (N,) of "
+            "the logged ones"
+        )
     if array.shape == (n,):
-        if n and not (array.min() >= 0.0 and array.max() <= 1.0 + ROUNDING):
+        if n and not (array.min() >= 0.0 and (continuous or array.max() <= 1.0 + ROUNDING)):
             raise InvalidInputError("policy has numbers outside [0, 1]: pass probabilities of the logged actions")
         return Target(logged=array)
     if array.ndim != 2 or array.shape[1] <= int(log.actions.max(initial=0)):

@@ -1,6 +1,6 @@
 """The ladder of assumptions: which way of having a value an answer stands on, and what that way assumes.
 
-Which rung a log can carry is decided by ends, actions and probabilities, never by rewards.
+Which rung a log can carry is decided by ends, actions, probabilities and weights, never by rewards.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ class Rung(NamedTuple):
 MEAN_OF_RETURNS = Rung(
     "mean of returns", "Every episode was seen to its end, and episodes do not depend on each other."
 )
+OF_BLOCKS = Rung("mean of returns", "Stretches of the stream that are this long hardly depend on each other.")
 RETURNS_WITH_TAILS = Rung(
     "returns with tails",
     "Where episodes were cut off, the model's values are right on average; before that, returns count as they are.",
@@ -30,29 +31,11 @@ WITH_RATIOS = Rung(
 )
 ACTION_VALUES = Rung(
     "action values",
-    "The features can represent the values of states and actions, and the log has the actions of the policy.",
+    "The features can represent the values of states and actions, and actions that the log does not have are worth "
+    "what the range of returns allows.",
 )
 DOUBLY_ROBUST = Rung(
     "doubly robust", "The probabilities of the logged actions are right; the action values need not be."
 )
 REFUSAL = Rung("refusal", "Nothing: the log does not have enough of the policy's actions for a value.")
 SAMPLING = Rung("importance sampling", "The probabilities of the logged actions are right.")
-
-OF_ROWS = {
-    "mean of returns": MEAN_OF_RETURNS,
-    "returns with tails": RETURNS_WITH_TAILS,
-    "LSTDQ": ACTION_VALUES,
-    "per-decision IS": SAMPLING,
-    "weighted IS": SAMPLING,
-    "doubly robust": DOUBLY_ROBUST,
-}
-"""Rungs by the name of a row of the table; those of state values have a rung of their own."""
-
-
-def rung_of(row: str) -> Rung:
-    """The rung that a row of the table stands on.
-
-    >>> rung_of("LSTDQ").name, rung_of("KrylovLSTD").name, rung_of("KrylovLSTD with ratios").name
-    ('action values', 'least squares', 'least squares with ratios')
-    """
-    return OF_ROWS.get(row, WITH_RATIOS if row.endswith(" with ratios") else LEAST_SQUARES)

@@ -1,43 +1,34 @@
-"""Where the log is silent: what an answer may be if the log does not have all of the target policy's actions.
+"""Where the log is silent: which of the target policy's actions it does not have, and what they may be worth.
 
-What an action is worth that the log does not have is unknown, between LOW and HIGH. The value of the target policy is
-linear in that: V(c) = V₀ + c·M, with the value V₀ of what it does until then, and the discounted probability M that
-it takes such an action at all. V(c) solves the system of the supported actions alone, with c·u(s′) added to what
-follows each step: u is the policy's probability of unsupported actions. So L = V(LOW) and U = V(HIGH) limit the value,
-and [L - t·se(L), U + t·se(U)] is the interval.
+What such an action is worth is unknown, between LOW and HIGH. The value is linear in that: V(c) = V₀ + c·M, with the
+value V₀ of what the policy does until then, and the discounted probability M that it takes such an action at all. V(c)
+solves the system of the supported actions alone, with c·u(s′) added to what follows each step: u is the policy's
+probability of unsupported actions. So L = V(LOW) and U = V(HIGH) limit the value, and [L - t·se(L), U + t·se(U)] is the
+interval. In tables [L, U] is a bound: the value lies in it whatever the unsupported actions are worth. Where features
+overlap it is a sensitivity.
 
-In tables, [L, U] is a bound: the value lies in it whatever the unsupported actions are worth. Where features overlap,
-it is a sensitivity.
+An action counts as logged in a state if its features there are worth at least one logged visit: in tables by visits;
+where features overlap by the leverage φᵀ(Φ_aᵀΦ_a + ηI)⁻¹φ ≤ 1, with half of the mean ‖φ‖² as η.
 
 C. F. Manski, "Nonparametric bounds on treatment effects", American Economic Review 80, 1990.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidParameterError
-from tlstd.evaluation.action_values import PIECE, chances, needed_finals
-from tlstd.evaluation.fitted import Fitted
-from tlstd.evaluation.influence import Influence
-from tlstd.evaluation.intervals import Interval, interval_of
-from tlstd.evaluation.log_intervals import asked_states, influences_on
-from tlstd.evaluation.policies import Target
-from tlstd.evaluation.returns import returns
-from tlstd.evaluation.supported import Support
-from tlstd.evaluation.value_function import ValueFunction
-from tlstd.features.constant import Constant
-from tlstd.features.states import encoded
-from tlstd.krylov.krylov_lstd import KrylovLSTD
-from tlstd.logs.log import Log
+from tlstd.evaluation.intervals import Interval
+from tlstd.evaluation.steps import BoolArray, Rows, Steps
 
 REFUSED = 0.5
 """Share of the range from LOW to HIGH: an interval that is wider has no value to stand on."""
@@ -45,6 +36,15 @@ PART_OF_IT = 0.1
 """Share of the interval (of the range, where that is less) that must come from missing actions for a refusal."""
 NAMED = 5
 """Missing pairs of state and action that are named, those with the largest mass."""
+OUTSIDE = 0.5
+"""Share of ‖φ‖² that may lie outside of what was logged with an action."""
+MOST_FOR_LEVERAGE, MOST_WORK = 1_000, 4e9
+"""Features of an action, and products in all, up to which leverage is computed. Beyond, only the share of ‖φ‖² on
+features that the action never had is: at most ``OUTSIDE``."""
+
+
+DRAWN = -1
+"""In place of the number of an action, where actions are continuous and drawn by the policy."""
 
 
 class Limits(NamedTuple):
@@ -109,7 +109,7 @@ def between(lower: Interval, upper: Interval) -> SilentInterval:
     covers = f"whatever the actions that the log does not have are worth, and {lower.covers}"
     middle = (lower.value + upper.value) / 2.0
     about = lower.level, wider.standard_error, wider.degrees, lower.kind, lower.n_groups, covers
-    return SilentInterval(middle, low, high, *about, lower, upper)
+    return SilentInterval(middle, low, high, *about, lower.skewness, lower, upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,22 +122,11 @@ class Silence:
     """M, the discounted probability that the policy takes an action that the log does not have, up to the first one.
 
     Where features overlap, noise may make it less than 0: it is then 0."""
-    lower: Influence
-    """Of each episode on L, the value if all of these are worth LOW."""
-    upper: Influence
-    """On U, the value if they are worth HIGH."""
     interval: SilentInterval
     missing: tuple[Missing, ...]
     """The largest of what is missing."""
     is_bound: bool
     """Whether [L, U] is a bound: one feature per state; else it is a sensitivity."""
-
-    @cached_property
-    def middle(self) -> Influence:
-        """The influence on the middle of L and U."""
-        names = ("value", "errors", "fitted_errors", "starts", "fitted_starts")
-        means = {name: (getattr(self.lower, name) + getattr(self.upper, name)) / 2.0 for name in names}
-        return replace(self.lower, settled=self.lower.settled and self.upper.settled, **means)
 
     @property
     def refuses(self) -> bool:
@@ -179,7 +168,7 @@ class Silence:
         }
 
 
-# the range of returns
+# --- the range of returns -------------------------------------------------------------------------------------------
 
 
 def given_limits(
@@ -223,113 +212,144 @@ def _pair(name: str, pair: Sequence[float]) -> tuple[float, float]:
     return low, high
 
 
-def seen_limits(log: Log, gamma: float) -> Limits:
-    """The range of discounted returns in the log, from any step on; of rewards over the horizon, where none is seen."""
-    found = returns(log.transitions(Constant(), gamma))
-    usable = found.values[found.usable]
-    if usable.size:
-        return Limits(float(usable.min()), float(usable.max()), given=False)
-    horizon = 1.0 / (1.0 - gamma) if gamma < 1.0 else float(np.diff(log.episodes).max())
-    return Limits(
-        min(0.0, float(log.rewards.min())) * horizon, max(0.0, float(log.rewards.max())) * horizon, given=False
-    )
+def seen_limits(steps: Steps, returns: FloatArray) -> Limits:
+    """The range of these returns (N,), and of rewards over the horizon where a return is not seen to its end."""
+    if returns.size:
+        return Limits(float(returns.min()), float(returns.max()), given=False)
+    rewards = steps.rewards if len(steps) else np.zeros(1)
+    horizon = 1.0 / (1.0 - steps.gamma) if steps.gamma < 1.0 else float(np.diff(steps.log.episodes).max())
+    return Limits(min(0.0, float(rewards.min())) * horizon, max(0.0, float(rewards.max())) * horizon, given=False)
 
 
-# the bounds
+# --- support --------------------------------------------------------------------------------------------------------
 
 
-def silence_of(fitted: Fitted, limits: Callable[[], Limits], level: float) -> Silence | None:
-    """What the log does not have of the actions of a policy whose action values were fitted; None if it has all.
+@dataclass(frozen=True, eq=False)
+class Support:
+    """Which rows of features are like those that were logged with an action.
 
-    Continuous actions are not looked at: None. Cost: twice that of an interval.
+    Example
+    -------
+    >>> rows = Rows([sp.csr_array(np.eye(2))], np.arange(2), 2)
+    >>> Support.of(rows, np.array([3.0, 0.0]), True).has(rows, np.array([0, 1]))
+    array([ True, False])
     """
-    target, values = fitted.target, fitted.values
-    if values.kind != "actions" or target is None:
-        return None
-    supported = replace(target, support=Support(fitted.pieces(), values.n_actions))
-    gaps = _gaps(fitted, supported)
-    if not gaps.steps.size:
-        return None
-    known = limits()
-    lower, upper = (_influence(fitted, replace(supported, worth=worth)) for worth in (known.low, known.high))
-    interval = between(interval_of(lower, level), interval_of(upper, level))
-    missing, mass = _largest(gaps, lower.factors, fitted.log)
-    if known.high > known.low and np.isfinite(upper.value - lower.value):
-        mass = (upper.value - lower.value) / (known.high - known.low)
-    assert supported.support is not None
-    return Silence(known, max(0.0, mass), lower, upper, interval, missing, supported.support.is_table)
+
+    is_table: bool
+    """Whether each row has one feature."""
+    squares: FloatArray
+    """(d,): Σ x_i² over the logged steps."""
+    gram: FloatArray | None
+    """(d, d): Σ x xᵀ over them; None in tables, and where features are too many."""
+    square: float
+    """Σ ‖x‖² over all rows."""
+    n_rows: int
+
+    @classmethod
+    def of(cls, rows: Rows, logged: FloatArray, is_table: bool) -> Support:
+        """What was logged: how often each of the rows (M,)."""
+        d, start = rows.ids.size, 0
+        squares, gram = np.zeros(d), None if is_table or d > MOST_FOR_LEVERAGE else np.zeros((d, d))
+        for block in rows.blocks:
+            weight = logged[start : start + block.shape[0]]
+            some, start = np.flatnonzero(weight), start + block.shape[0]
+            X = sp.csr_array(block[some])
+            squares += np.asarray(X.power(2).T @ weight[some]).ravel()
+            if gram is not None:
+                gram += (X.T @ (sp.diags_array(weight[some]) @ X)).toarray()
+        return cls(is_table, squares, gram, rows.square * rows.size, rows.size)
+
+    @cached_property
+    def root(self) -> FloatArray | None:
+        """R with RᵀR the inverse of the ridged Gram matrix."""
+        if self.gram is None or not self.squares.any():
+            return None
+        ridged = self.gram + OUTSIDE * self.square / max(1, self.n_rows) * np.eye(self.squares.size)
+        factor = scipy.linalg.cholesky(ridged, lower=True, overwrite_a=True)
+        found: FloatArray = scipy.linalg.solve_triangular(factor, np.eye(self.squares.size), lower=True)
+        return found
+
+    def has(self, rows: Rows, asked: IntArray) -> BoolArray:
+        """Whether each of some rows is like what was logged."""
+        out = np.zeros(asked.size, dtype=np.bool_)
+        by_leverage = self.root is not None and asked.size * self.squares.size * 32.0 <= MOST_WORK
+        for a in range(0, asked.size, 5_000):
+            X = sp.csr_array(rows.take(asked[a : a + 5_000]))
+            if by_leverage and self.root is not None:
+                Z = np.asarray(X @ self.root.T)
+                out[a : a + 5_000] = np.einsum("ij,ij->i", Z, Z) <= 1.0
+            else:
+                squares = X.power(2)
+                outside = squares @ (self.squares == 0.0).astype(np.float64)
+                whole = np.asarray(squares.sum(axis=1)).ravel()
+                out[a : a + 5_000] = (outside <= OUTSIDE * whole) & (whole > 0.0)
+        return out
 
 
-def _influence(fitted: Fitted, target: Target) -> Influence:
-    """On the value of the start states, where unsupported actions have a given worth."""
-    old = fitted.values
-    model = KrylovLSTD(old.model.n_features, lambda_=0.0, dimension=fitted.dimension)
-    values = ValueFunction(model, old.features, old.gamma, kind=old.kind, n_actions=old.n_actions, offsets=old.offsets)
-    values.update(fitted.log, policy=target)
-    own = replace(fitted, values=values, target=target)
-    return influences_on(own, [asked_states(own)])[0]
+def merged(supports: Sequence[Support], is_table: bool) -> Support:
+    """What several parts of a log have of one action."""
+    grams = [each.gram for each in supports]
+    whole = None if is_table or any(gram is None for gram in grams) else sum(gram for gram in grams if gram is not None)
+    squares = np.sum([each.squares for each in supports], axis=0)
+    gram = whole if isinstance(whole, np.ndarray) else None
+    return Support(is_table, squares, gram, sum(s.square for s in supports), sum(s.n_rows for s in supports))
 
 
-class _Gaps(NamedTuple):
-    """Unsupported actions of a policy: each is one action in one state, after a step or in a start state."""
+def is_table(rows: Rows) -> bool:
+    """Whether each row has one feature."""
+    return all(sp.issparse(block) and bool((np.diff(block.indptr) == 1).all()) for block in rows.blocks)
 
-    steps: IntArray
-    """(K,): the step before, as learned; -1 in start states."""
-    states: IntArray
-    """(K,): rows of ``observations``."""
+
+class Gaps(NamedTuple):
+    """Unsupported actions of a policy: each is one action in one row of features."""
+
+    rows: IntArray
     actions: IntArray
     weights: FloatArray
-    """(K,): probabilities, discounted by one step; in start states their share of the mean."""
-    observations: NDArray[Any]
+    """Probabilities."""
 
 
-def _gaps(fitted: Fitted, target: Target) -> _Gaps:
-    support, values = target.support, fitted.values
-    assert support is not None
-    steps, states, actions, weights, observations = [], [], [], [], []
-    start = n_steps = n_states = 0
-    for piece in fitted.log.pieces(PIECE):
-        part, start = target.of_rows(start, start + len(piece)), start + len(piece)
-        plain = piece.transitions(values.features, values.gamma)
-        kept, probabilities = chances(piece, plain, part, values.n_actions)
-        X, after, discounts = sp.csr_array(plain.store), plain.next_rows[kept], plain.discounts[kept]
-        unsupported = (probabilities - support.kept(X, probabilities))[after] * discounts[:, None]
-        rows, taken = np.nonzero(unsupported)
-        final = needed_finals(piece)
-        observations.append(np.concatenate([piece.observations, piece.final[final]]))
-        steps.append(rows + n_steps)
-        states.append(after[rows] + n_states)
-        actions.append(taken)
-        weights.append(unsupported[rows, taken])
-        n_steps, n_states = n_steps + len(discounts), n_states + len(observations[-1])
-    asked = next(iter(fitted.starts.values()))
-    probabilities = np.zeros((len(asked.observations), values.n_actions))
-    given = asked.probabilities
-    if target.function is not None:
-        given = target.probabilities(asked.observations, values.n_actions)
-    if given is not None:
-        probabilities[:, : given.shape[1]] = given
-    X = sp.csr_array(encoded(values.features, asked.observations.reshape(len(probabilities), -1).astype(np.float64)))
-    unsupported = (probabilities - support.kept(X, probabilities)) / len(probabilities)
-    rows, taken = np.nonzero(unsupported)
-    observations.append(asked.observations)
-    steps.append(np.full(rows.size, -1))
-    states.append(rows + n_states)
-    actions.append(taken)
-    weights.append(unsupported[rows, taken])
-    found = (steps, states, actions, weights, observations)
-    return _Gaps(*(np.concatenate(parts) for parts in found))
+def supports_of(rows: Rows, steps: Steps, actions: IntArray, n_actions: int) -> list[Support]:
+    """What the log has of each action."""
+    table = is_table(rows)
+    visits = [np.bincount(steps.here[actions == a], minlength=rows.size).astype(np.float64) for a in range(n_actions)]
+    return [Support.of(rows, own, table) for own in visits]
 
 
-def _largest(gaps: _Gaps, factors: FloatArray, log: Log) -> tuple[tuple[Missing, ...], float]:
-    """The largest of what is missing, by how often the policy comes there, and the mass of all.
+def supported(supports: Sequence[Support], rows: Rows, steps: Steps, chances: FloatArray) -> tuple[FloatArray, Gaps]:
+    """Probabilities (M, n_actions) with 0 for actions that the log does not have in that state, and what that is.
+
+    Rows in which the policy is not asked for an action, such as those after a termination, keep theirs.
+    """
+    kept = chances.copy()
+    gaps: list[tuple[IntArray, IntArray, FloatArray]] = []
+    asked_of = np.zeros(rows.size, dtype=np.bool_)
+    asked_of[steps.after[steps.discounts > 0.0]] = True
+    asked_of[steps.row_of[steps.log.start_rows]] = True
+    if not steps.log.has_ends:
+        asked_of[:] = True
+    for a in range(chances.shape[1]):
+        asked = np.flatnonzero((chances[:, a] > 0.0) & asked_of)
+        if not asked.size:
+            continue
+        missing = asked[~supports[a].has(rows, asked)]
+        if missing.size:
+            gaps.append((missing, np.full(missing.size, a), chances[missing, a]))
+            kept[missing, a] = 0.0
+    none = np.zeros(0, dtype=np.int64)
+    found = [np.concatenate(part) for part in zip(*gaps, strict=True)] if gaps else [none, none, np.zeros(0)]
+    return kept, Gaps(*found)
+
+
+def largest(gaps: Gaps, visits: FloatArray, states: NDArray[Any], steps: Steps) -> tuple[Missing, ...]:
+    """The largest of what is missing, by how often the policy comes there: ``visits`` (M,) of each row of features.
 
     States are told apart by their number; where they are vectors, one of them stands for all with the same action.
     """
-    mass = gaps.weights * np.where(gaps.steps < 0, 1.0, factors[gaps.steps] / factors.size)
-    names, n_actions = log.action_names, int(gaps.actions.max()) + 1
-    states = gaps.observations[gaps.states] if log.discrete else np.zeros_like(gaps.states)
-    _, group = np.unique(states.astype(np.int64) * n_actions + gaps.actions, return_inverse=True)
+    mass, log = gaps.weights * visits[gaps.rows], steps.log
+    names, n_actions = log.action_names, int(gaps.actions.max()) + 2
+    key = states[gaps.rows].astype(np.int64) if log.discrete else np.zeros_like(gaps.rows)
+    _, group = np.unique(key * n_actions + gaps.actions, return_inverse=True)
     sums = np.bincount(group, mass)
     found = []
     for one in np.argsort(-sums, kind="stable")[:NAMED].tolist():
@@ -337,8 +357,9 @@ def _largest(gaps: _Gaps, factors: FloatArray, log: Log) -> tuple[tuple[Missing,
         chosen = inside[mass[inside].argmax()]
         action = int(gaps.actions[chosen])
         name = str(action) if names is None or action >= len(names) else repr(names[action])
-        found.append(Missing(_state(gaps.observations[gaps.states[chosen]]), name, float(sums[one])))
-    return tuple(found), float(sums.sum())
+        name = "drawn by the policy" if action == DRAWN else name
+        found.append(Missing(_state(states[gaps.rows[chosen]]), name, float(sums[one])))
+    return tuple(found)
 
 
 def _state(observation: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,16 +14,19 @@ from tlstd.core.arrays import FloatArray, Matrix, as_array, as_floats, as_real, 
 from tlstd.data.transitions import Transitions
 from tlstd.errors import InvalidInputError, InvalidParameterError, StateError
 from tlstd.estimators.base import LinearEstimator
+from tlstd.estimators.fixed_weights import FixedWeights
 from tlstd.estimators.loading import packed, unpacked
 from tlstd.evaluation.action_values import PIECE, action_transitions, expected, joint_transitions, mean_features
+from tlstd.evaluation.fits import Fit, Kind
 from tlstd.evaluation.policies import Policy, Target, as_target
+from tlstd.evaluation.systems import ActionSystem, PairSystem, StateSystem
 from tlstd.features.base import FeatureMap
 from tlstd.features.saving import description, restored
 from tlstd.features.states import encoded
+from tlstd.krylov.krylov_lstd import KrylovLSTD
 from tlstd.logs.log import Log
 
 CLASS_NAME = "ValueFunction"
-Kind: TypeAlias = Literal["states", "actions", "joint"]
 
 
 class Encoded(NamedTuple):
@@ -111,12 +114,11 @@ class ValueFunction:
         policy: Policy | None = None,
         actions: ArrayLike | None = None,
         probabilities: FloatArray | None = None,
-        target: Target | None = None,
     ) -> Encoded:
         """Features (M, n) and offsets (M,): features times weights, and offsets, are the values of states.
 
         Of action values Σ_a π(a|s) φ(s, a) and Σ_a π(a|s) c_a, by a policy, by the actions meant, or by probabilities
-        (M, n_actions), of which a target with a ``support`` takes the supported ones.
+        (M, n_actions).
         """
         observations = as_array(states, "states")
         if observations.ndim not in (1, 2):
@@ -140,11 +142,7 @@ class ValueFunction:
             raise InvalidInputError("these are values of states and actions: pass a policy, or the actions")
         full = np.zeros((len(rows), self.n_actions))
         full[:, : probabilities.shape[1]] = probabilities
-        beyond: FloatArray | None = None
-        if target is not None:
-            full, beyond = target.valued(X, full)
-        offsets = full @ self.offsets
-        return Encoded(expected(sp.csr_array(X), full), offsets if beyond is None else offsets + beyond)
+        return Encoded(expected(sp.csr_array(X), full), full @ self.offsets)
 
     def _joint(
         self, observations: NDArray[Any], rows: FloatArray, policy: Policy | None, actions: ArrayLike | None
@@ -270,3 +268,22 @@ def _whole(actions: ArrayLike, n: int, n_actions: int) -> NDArray[np.int64]:
     if array.shape != (n,) or array.dtype.kind not in "iu" or (n and not 0 <= array.min() <= array.max() < n_actions):
         raise InvalidInputError(f"actions have shape {array.shape}: pass {n} integers from 0 to {n_actions - 1}")
     return array.astype(np.int64)
+
+
+def of_fit(fit: Fit) -> ValueFunction:
+    """What :func:`evaluate` fitted, as a model that can be saved and continued: Krylov LSTD with the same settings."""
+    steps, chosen = fit.steps, fit.selection.whole
+    n_actions = {"states": 0, "actions": fit.offsets.size, "joint": fit.n_numbers}[fit.kind]
+    n = fit.features.n_features * (n_actions if fit.kind == "actions" else 1)
+    model = KrylovLSTD(n, lambda_=chosen.lambda_, dimension=chosen.dimension)
+    offsets = None if fit.kind == "states" else fit.offsets
+    if not isinstance(fit.system, (StateSystem, ActionSystem, PairSystem)):  # its steps are elsewhere
+        blocks = np.arange(n_actions if fit.kind == "actions" else 1)[:, None] * fit.features.n_features
+        ids, weights = (blocks + fit.system.ids).ravel(), fit.weights[0][:, -1:]
+        if fit.silent:
+            weights = weights + fit.worth * fit.weights[1][:, -1:]
+        solved = FixedWeights.of(n, chosen.lambda_, ids, weights, len(steps))
+        return ValueFunction(solved, fit.features, steps.gamma, kind=fit.kind, n_actions=n_actions, offsets=offsets)
+    values = ValueFunction(model, fit.features, steps.gamma, kind=fit.kind, n_actions=n_actions, offsets=offsets)
+    values.update(steps.log, policy=fit.target, rhos=fit.rhos)
+    return values

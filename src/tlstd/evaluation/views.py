@@ -10,7 +10,8 @@ import numpy as np
 
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.units import power_of_two
-from tlstd.evaluation.fitted import Fitted, Starts
+from tlstd.evaluation.fits import Starts
+from tlstd.evaluation.ladder import Case
 
 MOST_ROWS = 20_000
 """Logged states whose values are averaged in the cells of maps: of more, evenly spaced ones."""
@@ -37,7 +38,7 @@ class EpisodeTrace:
     """Places within the episode."""
     values: FloatArray
     returns: FloatArray | None
-    """What came from each of these steps on, discounted; None if it was cut off, or another policy acted."""
+    """The discounted return from each of these steps on; None if it was cut off, or the target is another policy."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -97,24 +98,26 @@ def finite(values: FloatArray) -> list[float | None]:
     return [value if np.isfinite(value) else None for value in values.tolist()]
 
 
-def views(fitted: Fitted) -> Views:
+def views(case: Case) -> Views:
     """Values along a short, a usual and a long episode, and over the pairs of columns that matter most.
 
     Cost: the values of at most ``MOST_ROWS`` states of the log.
     """
-    log = fitted.log
+    log = case.seen
     rows = _spaced(np.arange(len(log)), MOST_ROWS)
-    values = _values(fitted, rows)
-    along = tuple(_along(fitted, e) for e in _chosen(np.diff(log.episodes)))
+    values = _values(case, rows)
+    along = tuple(_along(case, e) for e in _chosen(np.diff(log.episodes)))
     if log.discrete:
         return Views(along, (), _by_state(log.observations[rows], values))
-    return Views(along, _maps(fitted, rows, values), ())
+    return Views(along, _maps(case, rows, values), ())
 
 
-def _values(fitted: Fitted, rows: IntArray) -> FloatArray:
-    table = None if fitted.target is None or fitted.target.table is None else fitted.target.table[rows]
-    values: FloatArray = fitted.values.values_of(fitted.encode(Starts(fitted.log.observations[rows], rows, table)))
-    return values
+def _values(case: Case, rows: IntArray) -> FloatArray:
+    """Values of logged states."""
+    log, table = case.seen, None if case.target is None else case.target.table
+    if table is not None and log is not case.log:
+        table = log.policy
+    return case.model.regularised(Starts("", log.observations[rows], None, None if table is None else table[rows]))
 
 
 def _spaced(rows: IntArray, most: int) -> IntArray:
@@ -128,17 +131,17 @@ def _chosen(lengths: IntArray) -> list[int]:
     return list(dict.fromkeys(int(order[place]) for place in places))
 
 
-def _along(fitted: Fitted, episode: int) -> EpisodeTrace:
-    log, gamma = fitted.log, fitted.values.gamma
+def _along(case: Case, episode: int) -> EpisodeTrace:
+    log, gamma = case.seen, case.gamma
     a, b = int(log.episodes[episode]), int(log.episodes[episode + 1])
     rows = _spaced(np.arange(a, b), MOST_STEPS)
     returns = None
-    if fitted.target is None and log.terminated[b - 1]:
+    if case.target is None and log.terminated[b - 1]:
         every, after = np.zeros(b - a), 0.0
         for t in range(b - a - 1, -1, -1):
             every[t] = after = log.rewards[a + t] + gamma * after
         returns = every[rows - a]
-    return EpisodeTrace(str(log.ids[episode]), b - a, rows - a, _values(fitted, rows), returns)
+    return EpisodeTrace(str(log.ids[episode]), b - a, rows - a, _values(case, rows), returns)
 
 
 def _by_state(states: IntArray, values: FloatArray) -> tuple[tuple[int, int, float], ...]:
@@ -150,8 +153,8 @@ def _by_state(states: IntArray, values: FloatArray) -> tuple[tuple[int, int, flo
 # --- maps -----------------------------------------------------------------------------------------------------------
 
 
-def _maps(fitted: Fitted, rows: IntArray, values: FloatArray) -> tuple[Map, ...]:
-    log = fitted.log
+def _maps(case: Case, rows: IntArray, values: FloatArray) -> tuple[Map, ...]:
+    log = case.seen
     observed = log.observations[rows].astype(np.float64)
     names = log.columns if len(log.columns) == observed.shape[1] else ()
     cells = {}

@@ -204,11 +204,12 @@ class Arnoldi:
         with one_thread():
             self.paths = [KrylovPath(np.ascontiguousarray(B[:, c])) for c in range(B.shape[1])]
 
-    def extend(self, dimension: int) -> None:
-        """Make all paths ``dimension`` dimensions long, unless they finish before."""
+    def extend(self, dimension: int, only: Sequence[int] | None = None) -> None:
+        """Make all paths, or ``only`` these, ``dimension`` dimensions long, unless they finish before."""
+        chosen = range(len(self.paths)) if only is None else only
         with one_thread():
             while True:
-                growing = [c for c, path in enumerate(self.paths) if not path.finished and path.dimension < dimension]
+                growing = [c for c in chosen if not self.paths[c].finished and self.paths[c].dimension < dimension]
                 if not growing:
                     return
                 shortest = min(self.paths[c].dimension for c in growing)

@@ -6,7 +6,6 @@ held-out samples comes out of the same pass. So scores of all dimensions up to m
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,13 +18,12 @@ from tlstd.data.held_out import Folds, Reference, Targets
 from tlstd.krylov.arnoldi import Arnoldi, KrylovPath, weakly
 from tlstd.krylov.operator import HeldOut, SampleOperator
 from tlstd.krylov.samples import DimensionScores
+from tlstd.krylov.search import MAX_DIMENSION
+from tlstd.krylov.search import fixed_dimension as fixed_dimension
+from tlstd.krylov.search import patience as patience
 
 FOLDS = 5
 """Folds of episodes, or of blocks where there are too few."""
-FEWEST_MORE, MOST_MORE = 5, 10
-"""Limits of the dimensions beyond the best one that are tried before the search ends."""
-MAX_DIMENSION = 300
-"""Where the search ends in any case."""
 
 
 class DimensionChoice(NamedTuple):
@@ -47,15 +45,6 @@ class DimensionChoice(NamedTuple):
         axes.axvline(self.dimension, ls=":", c="grey")
         axes.set_xlabel("dimension")
         axes.set_ylabel("squared error, held out")
-
-
-def fixed_dimension(n_samples: int) -> int:
-    """The dimension used where nothing can be chosen: the cube root of the number of samples, at most 20.
-
-    >>> [fixed_dimension(n) for n in (1, 50, 1_000, 10**6)]
-    [1, 4, 10, 20]
-    """
-    return max(1, min(20, round(math.cbrt(n_samples))))
 
 
 def choose_dimensions(operator: SampleOperator) -> tuple[DimensionChoice, ...]:
@@ -98,15 +87,6 @@ def choose_dimensions(operator: SampleOperator) -> tuple[DimensionChoice, ...]:
         return _undecided(fixed, operator.n_targets, targets.why)
     search = search or _Search(operator.held_out(HeldOut(folds.fold, folds.cut)), folds)
     return search.choose(targets)
-
-
-def patience(best: int) -> int:
-    """Dimensions beyond the best one so far that are tried before the search ends: half as many as that has.
-
-    >>> [patience(m) for m in (1, 9, 14, 100)]
-    [5, 5, 7, 10]
-    """
-    return min(MOST_MORE, max(FEWEST_MORE, (best + 1) // 2))
 
 
 def _by_forecasts(forecasts: DimensionScores) -> tuple[DimensionChoice, ...]:

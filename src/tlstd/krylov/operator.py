@@ -234,8 +234,7 @@ class Operator(ABC):
     """The LSTD system A w = b over the features seen, as three functions: A V, AᵀH and b.
 
     Krylov LSTD, intervals and bounds ask for no more. Where the samples are and who computes is the business of the
-    subclasses: :class:`SampleOperator` has them in memory, :class:`tlstd.cluster.operator.ShardedOperator` in shards,
-    which this process or workers keep.
+    subclasses: :class:`SampleOperator` has them in memory.
     """
 
     shift: FloatArray | None = None

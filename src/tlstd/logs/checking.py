@@ -9,7 +9,7 @@ from tlstd.logs.converting import check_options, convert, convert_flags
 from tlstd.logs.cutting import cut
 from tlstd.logs.draft import Draft
 from tlstd.logs.ending import find_ends
-from tlstd.logs.episodes import leave_out_repeated, number_episodes, put_in_order, take_final_rows
+from tlstd.logs.episodes import check_clusters, leave_out_repeated, number_episodes, put_in_order, take_final_rows
 from tlstd.logs.numbers import check_numbers, drop_bad_episodes
 from tlstd.logs.table import Checked, Table
 
@@ -25,6 +25,7 @@ def check(table: Table) -> Checked:
     check_options(draft)
     convert(draft)
     number_episodes(draft, convert_flags(draft))
+    check_clusters(draft)
     leave_out_repeated(draft)
     put_in_order(draft)
     drop_bad_episodes(draft)

@@ -22,6 +22,7 @@ ROLES = (
     "probability",
     "log_probability",
     "policy",
+    "cluster",
 )
 """What a column can be."""
 
@@ -42,6 +43,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "probability": ("probability", "probabilities", "action_prob", "action_probability", "propensity", "pscore"),
     "log_probability": ("log_probability", "action_logp", "logp", "log_prob", "action_log_prob"),
     "policy": (),  # the policy asked for is named, never guessed
+    "cluster": (),  # named, never guessed
 }
 """Names by which a column is known for what it is, whatever the case of their letters."""
 

@@ -7,8 +7,9 @@ from typing import Any, get_args
 import numpy as np
 
 from tlstd.core import parameters
+from tlstd.core.arrays import IntArray
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.logs.draft import EXACT, Draft, as_column, nanoseconds, time_kind
+from tlstd.logs.draft import EXACT, Draft, as_column, missing_in, nanoseconds, time_kind
 from tlstd.logs.messages import first_value, plain, type_name
 from tlstd.logs.table import FLAGS, AnyArray, BoolArray, Ends, OnNan
 
@@ -59,7 +60,9 @@ def convert(draft: Draft) -> None:
     if table.step is not None:
         columns["step"] = _step(draft, table.step)
     if table.episode is not None:
-        columns["episode"] = _names(draft, table.episode)
+        columns["episode"] = _names(draft, table.episode, "episode")
+    if table.cluster is not None:
+        columns["cluster"] = _names(draft, table.cluster, "cluster")
     for flag in FLAGS:
         if getattr(table, flag) is not None:
             columns[flag] = as_column(getattr(table, flag), draft.name(flag))
@@ -70,6 +73,8 @@ def convert(draft: Draft) -> None:
             )
         if column.ndim != 1 and role not in ("observation", "next_observation", "action", "policy"):
             raise InvalidInputError(f"{draft.name(role)} has shape {column.shape}: pass one value for each step")
+    if "cluster" in columns:
+        columns["cluster"] = _clusters(draft, columns["cluster"])
     draft.columns = columns
     if draft.times:
         draft.say(f"Times are in seconds: {', '.join(f'{name} ({kind})' for name, kind in draft.times.items())}.")
@@ -113,9 +118,9 @@ def _step(draft: Draft, value: Any) -> AnyArray:
     return nanoseconds(array, name)
 
 
-def _names(draft: Draft, value: Any) -> AnyArray:
-    """Names of episodes; times as integers of nanoseconds, and no numbers of which several look the same."""
-    array, name = as_column(value, draft.name("episode")), draft.name("episode")
+def _names(draft: Draft, value: Any, role: str) -> AnyArray:
+    """Names; times as integers of nanoseconds, and no numbers of which several look the same."""
+    array, name = as_column(value, draft.name(role)), draft.name(role)
     if array.dtype.kind in "mM":
         return nanoseconds(array, name)
     if array.dtype.kind == "f" and (inexact := np.abs(array) >= EXACT).any():
@@ -125,6 +130,29 @@ def _names(draft: Draft, value: Any) -> AnyArray:
             "names become the same; store names as integers or as text"
         )
     return array
+
+
+def _clusters(draft: Draft, array: AnyArray) -> IntArray:
+    """The clusters of rows as numbers, in order of first appearance."""
+    missing = missing_in(array)
+    if missing.any():
+        rows = np.flatnonzero(missing)
+        raise InvalidInputError(
+            f"{draft.name('cluster')} is missing in {draft.where(rows)}: every row needs the name of its cluster"
+        )
+    starts = np.append(True, array[1:] != array[:-1])  # names are compared by stretches of equal rows
+    values = array[starts].tolist()
+    number: dict[str, int] = {}
+    names: list[Any] = []
+    codes = np.empty(len(values), dtype=np.int64)
+    for i, name in enumerate(values):
+        word = name if type(name) is str else str(plain(name))  # a number and its word are one name
+        codes[i] = number.setdefault(word, len(names))
+        if codes[i] == len(names):
+            names.append(plain(name))
+    draft.cluster_names = tuple(names)
+    of_rows: IntArray = codes[np.cumsum(starts) - 1]
+    return of_rows
 
 
 def _action(draft: Draft, value: Any) -> AnyArray:
@@ -146,10 +174,12 @@ def _action(draft: Draft, value: Any) -> AnyArray:
             f"{name} has words: in a log that is read in chunks actions are integers or numbers. Read it whole, or "
             "write numbers in place of the words"
         )
-    words, codes = np.unique(array.astype(str), return_inverse=True)
-    draft.say(f"Actions are words: {', '.join(f'{i} is {word!r}' for i, word in enumerate(words[:20].tolist()))}.")
-    draft.action_names = tuple(words.tolist())
-    return codes.astype(np.int64)
+    told = array.tolist()
+    words = sorted(set(told))  # not as an array of words: each would take the room of the longest one
+    code = {word: i for i, word in enumerate(words)}
+    draft.say(f"Actions are words: {', '.join(f'{i} is {str(word)!r}' for i, word in enumerate(words[:20]))}.")
+    draft.action_names = tuple(map(str, words))
+    return np.fromiter(map(code.__getitem__, told), dtype=np.int64, count=len(told))
 
 
 def _as_discrete(draft: Draft) -> None:

@@ -32,7 +32,9 @@ def cut(draft: Draft, terminated: BoolArray, truncated: BoolArray) -> Checked:
     _say_lost(draft, truncated[ends], known)
     discrete = draft.n_observations is not None
     kind: Any = np.int64 if discrete else np.float64
-    actions, probability, policy = (draft.columns.get(role) for role in ("action", "probability", "policy"))
+    actions, probability, policy, clusters = (
+        draft.columns.get(role) for role in ("action", "probability", "policy", "cluster")
+    )
     return Checked(
         observations=_read_only(np.ascontiguousarray(observations, dtype=kind)),
         rewards=_read_only(draft.columns["reward"]),
@@ -40,6 +42,8 @@ def cut(draft: Draft, terminated: BoolArray, truncated: BoolArray) -> Checked:
         actions=None if actions is None else _read_only(actions),
         probabilities=None if probability is None else _read_only(probability),
         policy=None if policy is None else _read_only(policy),
+        row_clusters=None if clusters is None else _read_only(clusters),
+        row_cluster_names=draft.cluster_names,
         terminated=_read_only(terminated),
         truncated=_read_only(truncated),
         has_final=_read_only(known),

@@ -27,6 +27,8 @@ class Draft:
         self.columns: dict[str, AnyArray] = {}
         self.n_observations: int | None = None
         self.action_names: tuple[str, ...] | None = None
+        self.cluster_names: tuple[Any, ...] = ()
+        """The names of the clusters, which are numbers in ``columns``."""
         self.rows: IntArray = np.zeros(0, dtype=np.int64)
         """(N,): the row of the source that each is."""
         self.code: IntArray = self.rows

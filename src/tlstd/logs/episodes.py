@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from tlstd.core.arrays import IntArray
 from tlstd.errors import CapacityError, InvalidInputError
 from tlstd.logs.draft import Draft, missing_in
-from tlstd.logs.messages import FILES_NOTE, count_of, joined_note, plain
+from tlstd.logs.messages import FILES_NOTE, count_of, joined_note, plain, two_clusters
 from tlstd.logs.table import FLAGS, AnyArray, BoolArray
 
 
@@ -75,8 +74,8 @@ def _by_names(draft: Draft, episode: AnyArray, ends: BoolArray | None) -> None:
     if files is not None:
         inverse = inverse.reshape(-1) + names.size * files[stretches]
         names, first, inverse = np.unique(inverse, return_index=True, return_inverse=True)
-    again = np.setdiff1d(np.arange(stretches.size), first)
-    if again.size and ends is not None and _after_ends(inverse, again, ends[np.append(stretches[1:], starts.size) - 1]):
+    again = stretches.size > first.size
+    if again and ends is not None and _after_ends(inverse, ends[np.append(stretches[1:], starts.size) - 1]):
         draft.code, draft.ids = stretch, [plain(name) for name in episode[stretches]]
     else:
         rank = np.empty(names.size, dtype=np.int64)
@@ -112,6 +111,8 @@ def _unite(draft: Draft, step: AnyArray, reused: dict[int, int]) -> None:
     rows = rows[np.lexsort((step[rows], group[draft.code[rows]]))]
     code = draft.code[rows]
     same = (group[code[1:]] == group[code[:-1]]) & (step[rows[1:]] == step[rows[:-1]])
+    from scipy.sparse.csgraph import connected_components  # a tenth of a second that most logs do not need
+
     links = sp.coo_array((np.ones(same.sum()), (code[:-1][same], code[1:][same])), shape=(group.size, group.size))
     _, label = connected_components(links, directed=False)
     first: IntArray = np.unique(label, return_index=True)[1]
@@ -120,15 +121,29 @@ def _unite(draft: Draft, step: AnyArray, reused: dict[int, int]) -> None:
     draft.ids = [draft.ids[c] for c in kept.tolist()]
 
 
-def _after_ends(names: IntArray, again: IntArray, ended: BoolArray) -> bool:
+def _after_ends(names: IntArray, ended: BoolArray) -> bool:
     """Whether each stretch that has the name of an earlier one comes after an end of the last such one."""
-    before = np.zeros(names.size, dtype=np.bool_)
-    latest: dict[int, int] = {}
-    for s, name in enumerate(names.reshape(-1).tolist()):
-        if name in latest:
-            before[s] = ended[latest[name]]
-        latest[name] = s
-    return bool(before[again].all())
+    latest: dict[int, bool] = {}
+    for name, end in zip(names.reshape(-1).tolist(), ended.tolist(), strict=True):
+        if not latest.get(name, True):
+            return False
+        latest[name] = end
+    return True
+
+
+def check_clusters(draft: Draft) -> None:
+    """Refuse an episode with rows of two clusters. A log without episodes may still become single decisions."""
+    clusters, code = draft.columns.get("cluster"), draft.code
+    if clusters is None or not draft.has_episodes:
+        return
+    first = np.empty(len(draft.ids), dtype=np.int64)
+    first[code[::-1]] = np.arange(code.size - 1, -1, -1)
+    other = np.flatnonzero(clusters != clusters[first[code]])
+    if other.size:
+        i = int(other[0])
+        a, b = (draft.cluster_names[clusters[row]] for row in (first[code[i]], i))
+        where = draft.where([first[code[i]]]), draft.where([i])
+        raise two_clusters(draft.name("cluster"), draft.ids[code[i]], (a, b), where, named=draft.named)
 
 
 def put_in_order(draft: Draft) -> None:

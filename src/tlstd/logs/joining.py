@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlstd.core.arrays import IntArray
 from tlstd.errors import InvalidInputError
 from tlstd.logs.log import Log
 
@@ -43,6 +44,7 @@ def concatenate(logs: Sequence[Log]) -> Log:
             "the logs have different words for actions, so that their numbers mean different ones: make one log of all "
             "files, or write numbers in place of the words"
         )
+    clusters, cluster_names = _clusters(logs)
     whole = Log(
         observations=_joined([log.observations for log in logs]),
         actions=None if first.actions is None else _joined([log.actions for log in logs]),
@@ -71,8 +73,28 @@ def concatenate(logs: Sequence[Log]) -> Log:
         action_names=first.action_names,
         roles=first.roles,
         n_dropped=sum(log.n_dropped for log in logs),
+        row_clusters=clusters,
+        row_cluster_names=cluster_names,
     )
     return replace(whole, source=first.source if len(logs) == 1 else f"{len(logs):,} pieces")
+
+
+def _clusters(logs: Sequence[Log]) -> tuple[IntArray | None, tuple[Any, ...]]:
+    """The clusters of all rows; those of one name are one cluster."""
+    having = [log.row_clusters for log in logs if log.row_clusters is not None]
+    if not having:
+        return None, ()
+    if len(having) < len(logs):
+        raise InvalidInputError("some of the logs have clusters and others do not: name the column for all of them")
+    number: dict[str, int] = {}
+    names: list[Any] = []
+    rows = []
+    for log, codes in zip(logs, having, strict=True):
+        for name in log.row_cluster_names:
+            if number.setdefault(str(name), len(names)) == len(names):
+                names.append(name)
+        rows.append(np.array([number[str(name)] for name in log.row_cluster_names], dtype=np.int64)[codes])
+    return np.concatenate(rows), tuple(names)
 
 
 def _joined(arrays: Sequence[Any]) -> NDArray[Any]:

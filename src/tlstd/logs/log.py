@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from tlstd.core import parameters
-from tlstd.core.arrays import FloatArray, IntArray, as_floats, as_unit
+from tlstd.core.arrays import FloatArray, IntArray, as_floats, as_unit, locked
 from tlstd.data.transitions import Transitions
 from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.base import FeatureMap
@@ -19,7 +20,7 @@ from tlstd.features.states import encoded_once
 from tlstd.logs import minari
 from tlstd.logs.checking import check
 from tlstd.logs.columns import Names, Preset
-from tlstd.logs.messages import CUT_OFF_NOTE, FILES_NOTE, LOST_NOTE, STREAM_NOTE
+from tlstd.logs.messages import CUT_OFF_NOTE, FILES_NOTE, LOST_NOTE, STREAM_NOTE, two_clusters
 from tlstd.logs.reading import Source
 from tlstd.logs.table import MEMORY, Checked, Ends, OnNan, Table
 
@@ -98,6 +99,10 @@ class Log:
     """What the log calls the actions 0, 1, …, in the order of the alphabet; None if they are numbers there too."""
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The columns of the table that were read as observation, action, reward and so on; empty if it had no names."""
+    row_clusters: IntArray | None = None
+    """(N,): the cluster of each row, a place in ``row_cluster_names``; None if the log does not have any."""
+    row_cluster_names: tuple[Any, ...] = ()
+    """Names of the clusters of the log that was read. A part of it may not have all of them."""
 
     @classmethod
     def from_arrays(
@@ -114,6 +119,7 @@ class Log:
         next_observations: Any = None,
         probabilities: ArrayLike | None = None,
         policy: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
         discrete: bool | None = None,
         n_observations: int | None = None,
         time_limit: int | None = None,
@@ -145,6 +151,9 @@ class Log:
         policy : (N,) or (N, n_actions), optional
             Probabilities of the actions, or of all actions, under another policy: the one that :func:`tlstd.evaluate`
             is to evaluate.
+        clusters : (N,) integers or words, optional
+            Which episodes belong together: the user, patient or machine of each row. All rows of an episode have the
+            same one.
         discrete : bool, optional
             Whether (N,) observations are the numbers of states; left out, integers are if they are small enough.
         n_observations : int, optional
@@ -177,6 +186,7 @@ class Log:
             next_observation=next_observations,
             probability=probabilities,
             policy=policy,
+            cluster=clusters,
             discrete=discrete,
             n_observations=n_observations,
             time_limit=time_limit,
@@ -215,9 +225,9 @@ class Log:
             10), and may go on with the episode of the file before.
         columns : dict, optional
             From what a column is (``observation``, ``action``, ``reward``, ``terminated``, ``truncated``, ``done``,
-            ``episode``, ``step``, ``next_observation``, ``probability``, ``log_probability``, ``policy``) to its name.
-            Several names together are one observation, action or policy; None says that there is
-            none. What is left out is guessed by names, and ``notes`` says how.
+            ``episode``, ``step``, ``next_observation``, ``probability``, ``log_probability``, ``policy``,
+            ``cluster``) to its name. Several names together are one observation, action or policy; None says that
+            there is none. What is left out is guessed by names, and ``notes`` says how.
         preset : "minari", "lerobot", "rllib", "d4rl" or "flat", optional
             Names that these use.
         discrete, n_observations, time_limit, ends, memory, on_nan
@@ -304,6 +314,47 @@ class Log:
         """(N, D) numbers, as feature maps take them: discrete observations are one column."""
         return _as_states(self.observations)
 
+    @property
+    def clusters(self) -> IntArray | None:
+        """(E,): the cluster of each episode, which other episodes may have too; None if the log does not have any.
+
+        Clusters are numbered from 0 in the order of their first appearance in this log, also in a part of a log.
+        ``cluster_names`` has their names.
+
+        Example
+        -------
+        >>> users = ["eve", "eve", "bob", "eve"]
+        >>> log = Log.from_arrays(np.arange(4.0), np.ones(4), episodes=[0, 0, 1, 2], clusters=users)
+        >>> log.clusters, log.cluster_names
+        (array([0, 1, 0]), ('eve', 'bob'))
+        >>> log[2:].clusters, log[2:].cluster_names
+        (array([0, 1]), ('bob', 'eve'))
+        """
+        return self._clusters[0]
+
+    @property
+    def cluster_names(self) -> tuple[Any, ...]:
+        """The names of the clusters 0, 1, …, as the log has them; empty if it does not have any."""
+        return self._clusters[1]
+
+    @cached_property
+    def _clusters(self) -> tuple[IntArray | None, tuple[Any, ...]]:
+        rows = self.row_clusters
+        if rows is None:
+            return None, ()
+        firsts = rows[self.episodes[:-1]]
+        other = np.flatnonzero(rows != np.repeat(firsts, np.diff(self.episodes)))
+        if other.size:  # of pieces that were put together, or in a stream, which is refused only if it stays one
+            e = int(np.searchsorted(self.episodes, other[0], side="right")) - 1
+            a, b = (self.row_cluster_names[code] for code in (firsts[e], rows[other[0]]))
+            name = ", ".join(self.roles.get("cluster", ("cluster",)))
+            raise two_clusters(name, self.ids[e], (a, b), named=False)
+        codes, first, inverse = np.unique(firsts, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty(codes.size, dtype=np.int64)
+        rank[order] = np.arange(codes.size)
+        return locked(rank[inverse.reshape(-1)]), tuple(self.row_cluster_names[code] for code in codes[order])
+
     def as_decisions(self) -> Log:
         """The same rows, each an episode of one step: what they are where nothing later counts (a discount of 0)."""
         n = len(self)
@@ -381,6 +432,7 @@ class Log:
             truncated=self.truncated[rows],
             probabilities=None if self.probabilities is None else self.probabilities[rows],
             policy=None if self.policy is None else self.policy[rows],
+            row_clusters=None if self.row_clusters is None else self.row_clusters[rows],
             final=self.final[episodes],
             has_final=self.has_final[episodes],
             begins=self.begins[episodes],

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlstd.errors import InvalidInputError
+
 FILES_NOTE = "There are no names of episodes, no end flags and no steps: each file is taken for an episode."
 STREAM_NOTE = (
     "The log is one stream without an end: the mean over all states and the value of the first state stand for the "
@@ -43,6 +45,22 @@ def joined_note(n: int) -> str:
     '1 episode of a file goes on in the next one: joined.'
     """
     return f"{count_of(n, 'episode')} of a file go{'es' * (n == 1)} on in the next one: joined."
+
+
+def two_clusters(
+    name: str, episode: Any, values: tuple[Any, Any], where: tuple[str, str] | None = None, *, named: bool
+) -> InvalidInputError:
+    """The error that an episode has rows of two clusters.
+
+    >>> str(two_clusters("user", 3, ("a", "b"), ("row 0", "row 7"), named=True)).partition(";")[0]
+    "episode 3 has user 'a' in row 0 and user 'b' in row 7: all rows of an episode have the same one"
+    """
+    a, b = ("", "") if where is None else (f" in {where[0]}", f" in {where[1]}")
+    names = "" if named else "name the column of episodes (columns={'episode': ...}, --map episode=...), or "
+    return InvalidInputError(
+        f"episode {episode!r} has {name} {values[0]!r}{a} and {name} {values[1]!r}{b}: all rows of an episode have the "
+        f"same one; {names}correct the column, or leave it out (columns={{'cluster': None}}, --map cluster=)"
+    )
 
 
 def plain(value: Any) -> Any:

@@ -146,9 +146,9 @@ def joined(parts: Sequence[Any], name: str, role: str) -> Any:
     if kinds & set("mM") and len(kinds) > 1:
         types = " and ".join(sorted({str(array.dtype) for array in arrays}))
         raise InvalidInputError(f"{name} has values of types {types} in different files: all need the same kind")
-    if role == "episode" and any(_has_words(array) for array in arrays):
+    if role in ("episode", "cluster") and any(_has_words(array) for array in arrays):
         arrays = [_as_words(array) for array in arrays]
-    if role in ("episode", "step") and kinds <= set("iuf") and np.result_type(*arrays).kind == "f":
+    if role in ("episode", "step", "cluster") and kinds <= set("iuf") and np.result_type(*arrays).kind == "f":
         arrays = [_exact(array) for array in arrays]
     return np.concatenate(arrays)
 
@@ -158,6 +158,8 @@ def _has_words(array: AnyArray) -> bool:
 
 
 def _as_words(array: AnyArray) -> AnyArray:
+    if array.dtype.kind == "O" and all(name is None or type(name) is str for name in array):
+        return array  # what it mostly is
     words = np.array([str(plain(name)) for name in array], dtype=object)
     words[missing_in(array)] = None
     return words

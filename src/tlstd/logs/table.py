@@ -37,6 +37,7 @@ class Table:
     next_observation: Any = None
     probability: Any = None
     policy: Any = None
+    cluster: Any = None
     discrete: bool | None = None
     n_observations: int | None = None
     time_limit: int | None = None
@@ -88,6 +89,8 @@ class Checked:
     ids: list[Any]
     probabilities: FloatArray | None
     policy: FloatArray | None
+    row_clusters: IntArray | None
+    row_cluster_names: tuple[Any, ...]
     begins: BoolArray
     has_ends: bool
     has_episodes: bool

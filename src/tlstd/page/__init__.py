@@ -1,4 +1,4 @@
-"""An answer as one page to look at: HTML that needs nothing else and asks nobody.
+"""An answer as one page: a file of HTML that runs no script and loads nothing.
 
 Example
 -------

@@ -129,11 +129,11 @@ def calibration(parts: Sequence[dict[str, float]], title: str) -> Html:
     both = [*ends, *(p["predicted"] for p in parts)]
     x = Scale.over(both, LEFT, WIDTH - RIGHT)
     y = Scale(x.low, x.high, TOP + 330, TOP)
-    made = _axes(x, y, ("predicted", "what came (mean return)"))
+    made = _axes(x, y, ("predicted", "mean return"))
     made.append(_line("diagonal", x.start, y.start, x.end, y.end))
     for part in parts:
         at, error = x.at(part["predicted"]), 2.0 * part["standard_error"]
-        said = f"predicted {number(part['predicted'])}, came {number(part['realised'])} ± {number(error, 2)}"
+        said = f"predicted {number(part['predicted'])}, return {number(part['realised'])} ± {number(error, 2)}"
         low, high = y.at(part["realised"] - error), y.at(part["realised"] + error)
         dot = element("circle", class_="dot", cx=_short(at), cy=_short(y.at(part["realised"])), r=5)
         whole = f"{said} ({part['steps']:,.0f} states)"
@@ -142,7 +142,7 @@ def calibration(parts: Sequence[dict[str, float]], title: str) -> Html:
 
 
 def along(one: EpisodeTrace, title: str) -> Html:
-    """Values along an episode, and what came."""
+    """Values and returns along an episode."""
     values = [*one.values.tolist(), *([] if one.returns is None else one.returns.tolist())]
     x = Scale(0.0, max(1.0, float(one.length - 1)), LEFT, NARROW - RIGHT)
     y = Scale.over(values, TOP + 190, TOP)
@@ -165,20 +165,20 @@ def along(one: EpisodeTrace, title: str) -> Html:
 
 
 def _places(one: EpisodeTrace, x: Scale, y: Scale) -> list[Html]:
-    """Strips over the drawing that say the value, and what came, at some steps."""
+    """Strips over the drawing that say value and return at some steps."""
     chosen = np.unique(np.linspace(0, len(one.steps) - 1, POINTS).astype(int)).tolist()
     width, made = (x.end - x.start) / max(1, len(chosen)), []
     for i in chosen:
         at, value = x.at(float(one.steps[i])), float(one.values[i])
         if not math.isfinite(value):
             continue
-        came = "" if one.returns is None else f", came {number(float(one.returns[i]))}"
+        later = "" if one.returns is None else f", return {number(float(one.returns[i]))}"
         strip = element(
             "rect", class_="strip", x=_short(at - width / 2), y=TOP, width=_short(width), height=_short(y.start - TOP)
         )
         dot = element("circle", class_="dot", cx=_short(at), cy=_short(y.at(value)), r=4)
         made.append(
-            _pointed(f"step {one.steps[i]}: value {number(value)}{came}", strip, dot, kind="strong", width=NARROW)
+            _pointed(f"step {one.steps[i]}: value {number(value)}{later}", strip, dot, kind="strong", width=NARROW)
         )
     return made
 

@@ -11,42 +11,42 @@ from typing import Any
 
 import tlstd
 from tlstd.core.file_format import replace_file, replaceable
-from tlstd.evaluation.evaluation import Evaluation
+from tlstd.evaluation.report import Report
 from tlstd.page import answer, parts
 from tlstd.page.markup import Html, element, join
 
 
-def render(evaluation: Evaluation) -> str:
+def render(report: Report) -> str:
     """The page as text. Everything that comes from the log is escaped, and nothing on the page can run or load.
 
     Parameters
     ----------
-    evaluation : Evaluation
-        Of :func:`tlstd.evaluate`; its trust, interval and views are computed where they were not yet.
+    report : Report
+        Of :func:`tlstd.evaluate`. Its numbers are shown as they are; nothing is computed.
     """
     numbers = parts.Numbering()
     style = _file("page.css")
-    sections = [made for made in (make(evaluation, numbers) for make in parts.SECTIONS) if made is not None]
+    sections = [made for made in (make(report, numbers) for make in parts.SECTIONS) if made is not None]
     links = [element("a", section.short, href=f"#{section.name}") for section in sections]
     filled: dict[str, Any] = {
         "policy": policy(style),
-        "title": f"Value {answer.headline(evaluation)} · {evaluation.source}",
+        "title": f"{answer.title(report)} · {report.source}",
         "style": Html(style),
         "nav": join(*links),
-        "answer": answer.answer(evaluation),
+        "answer": answer.answer(report),
         "sections": join(*(_section(section) for section in sections)),
         "footer": join(
-            f"Made by tlstd {tlstd.__version__} from {evaluation.source}. "
-            "The page is one file: nothing on it runs, and it asks nobody."
+            f"Made by tlstd {tlstd.__version__} from {report.source}. "
+            "The page is one file. It runs no script and loads nothing."
         ),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: join(filled[match[1]]), _file("page.html"))
 
 
-def write_page(evaluation: Evaluation, path: str | os.PathLike[str]) -> None:
+def write_page(report: Report, path: str | os.PathLike[str]) -> None:
     """Write the page to a file, which is replaced as a whole or not at all."""
     replaceable(path)  # before it is made
-    page = render(evaluation).encode()
+    page = render(report).encode()
     replace_file(path, lambda file: file.write(page))
 
 

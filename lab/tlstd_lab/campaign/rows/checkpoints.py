@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tlstd.cluster.evaluate import evaluate_files
+from tlstd.cluster import evaluate as of_files
 from tlstd.core.arrays import FloatArray
 from tlstd.errors import StateError
-from tlstd.evaluation import Evaluation
+from tlstd.evaluation import Question, Report
 from tlstd_lab.campaign.faults import Task, explained
 from tlstd_lab.campaign.row import Row
 from tlstd_lab.campaign.rows.logs import sound
@@ -23,8 +23,11 @@ SUBJECTS = ("arguments", "contents")
 STATES = [[0.0, 0.0], [1.0, -1.0], [-2.5, 3.0]]
 COLUMNS = {"observation": ["obs_0", "obs_1"], "reward": "reward"}
 
+OF_QUESTION = {"gamma": "gammas", "policy": "policies", "start": "starts"}
+"""Arguments of which a question may have several, by their names in it."""
+
 Rng = np.random.Generator
-Question = dict[str, Any]
+Arguments = dict[str, Any]
 
 
 def acting(states: FloatArray, share: float) -> FloatArray:
@@ -32,7 +35,7 @@ def acting(states: FloatArray, share: float) -> FloatArray:
     return np.tile([share, (1.0 - share) / 2, (1.0 - share) / 2], (len(states), 1))
 
 
-def _question(rng: Rng, folder: Path) -> Question:
+def _question(rng: Rng, folder: Path) -> Arguments:
     """A log in one to four files, and what is asked of it."""
     frame = sound(False).with_columns(other=pl.col("reward") * 3.0 + 8.0)
     cuts = sorted(rng.choice(np.arange(5, frame.height - 4, 5), int(rng.integers(0, 4)), replace=False).tolist())
@@ -41,7 +44,7 @@ def _question(rng: Rng, folder: Path) -> Question:
         names.append(str(folder / f"part-{i}.parquet"))
         frame[a:b].write_parquet(names[-1])
     policies = (None, partial(acting, share=0.5), partial(acting, share=0.25))
-    question: Question = {"source": names, "gamma": 0.9, "estimators": ("KrylovLSTD",), "columns": COLUMNS}
+    question: Arguments = {"source": names, "gamma": 0.9, "estimators": ("KrylovLSTD",), "columns": COLUMNS}
     return question | {"policy": policies[rng.integers(3)], "start": (None, "all")[rng.integers(2)]}
 
 
@@ -62,13 +65,13 @@ ARGUMENTS: Mapping[str, Callable[[Rng], Any]] = {
 }
 
 
-def _arguments(rng: Rng, question: Question) -> Question:
+def _arguments(rng: Rng, question: Arguments) -> Arguments:
     """One to three arguments are others."""
     names = rng.choice(list(ARGUMENTS), int(rng.integers(1, 4)), replace=False).tolist()
     return question | {name: ARGUMENTS[name](rng) for name in names}
 
 
-def _contents(rng: Rng, question: Question) -> Question:
+def _contents(rng: Rng, question: Arguments) -> Arguments:
     """One column of one file is another one, or one number in it."""
     path = question["source"][rng.integers(len(question["source"]))]
     name = ("reward", "obs_0", "obs_1", "probability")[rng.integers(4)]
@@ -80,8 +83,22 @@ def _contents(rng: Rng, question: Question) -> Question:
     return question
 
 
-def _numbers(found: Evaluation) -> list[float]:
-    """All that the answer consists of. Of a small log only predictions are made of the rounds."""
+def _evaluated(source: Any, *, checkpoint: Path | None = None, **arguments: Any) -> Report:
+    """The answer from rounds, however small the log is."""
+    kept = {name: arguments.pop(name) for name in ("columns", "preset", "on_error", "options") if name in arguments}
+    asked: dict[str, Any] = {
+        OF_QUESTION.get(name, name): (of,) if name in OF_QUESTION else of for name, of in arguments.items()
+    }
+    question = Question(**asked)
+    before, of_files.GATHERED = of_files.GATHERED, 0
+    try:
+        return of_files.evaluate_files(source, question=question, checkpoint=checkpoint, **kept)
+    finally:
+        of_files.GATHERED = before
+
+
+def _numbers(found: Report) -> list[float]:
+    """All that the answer consists of."""
     row, interval = found.rows[0], found.interval()
     return [*row.values.values(), interval.low, interval.high, *found.predict(STATES)]
 
@@ -95,18 +112,18 @@ def _task(subject: str, seed: int, folder: Path) -> Task:
             (logs := Path(place) / "logs").mkdir()
             kept = Path(place) / "rounds"
             question = _question(rng, logs)
-            first = _numbers(evaluate_files(**question, checkpoint=kept))
-            again = evaluate_files(**question, checkpoint=kept)
+            first = _numbers(_evaluated(**question, checkpoint=kept))
+            again = _evaluated(**question, checkpoint=kept)
             assert "rounds of before" in again.notes[-1] or "round of before" in again.notes[-1], "computed again"
             assert _numbers(again) == first, "another answer by its own rounds"
             another = other(rng, question)
             changed = [name for name in another if another[name] is not question.get(name)]
             with explained(f"{len(question['source'])} files, of which another {', '.join(changed) or 'content'}"):
                 try:
-                    found = _numbers(evaluate_files(**another, checkpoint=kept))
+                    found = _numbers(_evaluated(**another, checkpoint=kept))
                 except StateError:
                     return "refused"
-                assert found == _numbers(evaluate_files(**another)), "the answer of another question"
+                assert found == _numbers(_evaluated(**another)), "the answer of another question"
         return "equal"
 
     return task

@@ -15,11 +15,12 @@ import polars as pl
 
 from tlstd.cluster.evaluate import evaluate_files
 from tlstd.errors import InvalidInputError
+from tlstd.evaluation import Question
 from tlstd_lab.campaign.faults import Task, explained
 from tlstd_lab.campaign.row import Row
 from tlstd_lab.campaign.rows.logs import CHUNK, answer, sound
 
-GAMMA = 0.9
+QUESTION = Question(gammas=(0.9,), estimators=("KrylovLSTD",))
 UNITS: tuple[Any, ...] = ("ms", "us", "ns")
 EPOCH = datetime.datetime(2024, 2, 29)
 SUBJECTS = ("whole", "in chunks", "workers")
@@ -32,7 +33,7 @@ Found = tuple[Any, int]
 def _found(source: Any, subject: str) -> Found:
     """What a log in files comes to: its transitions, or, by workers, its value and interval."""
     if subject == "workers":
-        found = evaluate_files(source, gamma=GAMMA, estimators=("KrylovLSTD",))
+        found = evaluate_files(source, question=QUESTION)
         interval = found.interval()
         return np.array([found.value, interval.low, interval.high]), found.n_steps
     rows, _ = answer(source, CHUNK if subject == "in chunks" else None)

@@ -15,7 +15,7 @@ from selenium.webdriver import Chrome
 
 from tlstd import Log, evaluate
 from tlstd.core.file_format import printable
-from tlstd.evaluation import Evaluation
+from tlstd.evaluation import Report
 from tlstd.page import write_page
 from tlstd_lab.browser import HARMLESS, console, requests, started
 from tlstd_lab.campaign.faults import Task, explained
@@ -47,8 +47,8 @@ def _numbers() -> dict[str, Any]:
     return {"observations": rng.random((n, 2)), "rewards": rng.random(n), "terminated": ends}
 
 
-def hostile(choices: random.Random) -> tuple[Evaluation, list[str]]:
-    """An evaluation whose columns, episodes, actions and file have hostile names; and those that a page must show."""
+def hostile(choices: random.Random) -> tuple[Report, list[str]]:
+    """A report whose columns, episodes, actions and file have hostile names; and those that a page must show."""
     n = len(_numbers()["rewards"])
     columns = [f"{i} {word(choices)}" for i in range(2)]
     actions = [word(choices, surrogates=False), word(choices, surrogates=False)]
@@ -72,10 +72,10 @@ class _Pages:
         self.chrome = started(Path(self.folder.name) / "profile")
 
     def __call__(self, number: int) -> str:
-        evaluation, words = hostile(random.Random(f"{self.seed} {number}"))
+        report, words = hostile(random.Random(f"{self.seed} {number}"))
         with explained(repr(words)):
             path = Path(self.folder.name) / "page.html"
-            write_page(evaluation, path)
+            write_page(report, path)
             look(self.chrome, path, words)
         return "shown as text"
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tlstd.cluster.clients import local_workers
 from tlstd.cluster.evaluate import evaluate_files
+from tlstd.evaluation import Question
 from tlstd_lab.campaign.faults import Task
 from tlstd_lab.campaign.row import Row
 from tlstd_lab.executors import DaskCluster, Executor, LocalProcesses
@@ -109,14 +110,15 @@ class _Evaluations:
         self.client, self.seed, self.killer = client, seed, Killer(living, 0.05)
         for i in range(4):
             _log(i).write_parquet(Path(folder) / f"part-{i}.parquet")
-        self.question: dict[str, Any] = {"gamma": 0.9, "estimators": ("KrylovLSTD",)}
+        self.question = Question(gammas=(0.9,), estimators=("KrylovLSTD",))
         self.pattern = str(Path(folder) / "*.parquet")
-        self.expected = evaluate_files(self.pattern, **self.question).value
+        self.expected = evaluate_files(self.pattern, question=self.question).value
 
     def __call__(self, number: int) -> str:
         for i in range(RUNS):
             self.killer.begin(f"{self.seed} {number} {i}")
-            found = evaluate_files(self.pattern, client=self.client, report=self.killer, **self.question).value
+            question: dict[str, Any] = {"question": self.question, "client": self.client}
+            found = evaluate_files(self.pattern, report=self.killer, **question).value
             assert found == self.expected, f"the value is {found!r}, not {self.expected!r}"
         return self.killer.counted()
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm, t
 
 from tlstd import KrylovLSTD
 from tlstd.core.arrays import FloatArray
 from tlstd.core.threads import one_thread
 from tlstd.data.transitions import Transitions
-from tlstd.evaluation import Asked, Interval, bootstrap_interval, influences, interval_of, mean_interval, returns
+from tlstd.evaluation import Asked, EpisodeValue, Interval, bootstrap_interval, influences, mean_interval, returns
 from tlstd_lab.questions.coverage.problems import ROLLOUTS, Problem, problem
 
 KINDS = ("sandwich", "plug-in", "debiased", "returns", "bootstrap")
 """Kinds of intervals, by their numbers in the results."""
 TARGETS = ("start states", "one state")
+ROUNDING = 1e-9
+"""Of the value: no half-width is smaller."""
 
 
 def coverage(settings: dict[str, Any], seed: int) -> dict[str, FloatArray]:
@@ -60,15 +63,28 @@ def _intervals(
     found = {}
     for kind in ("sandwich", "debiased"):
         for target, influence in enumerate(influences(model, asked, kind=kind)):
-            found[target, KINDS.index(kind)] = interval_of(influence, level)
+            found[target, KINDS.index(kind)] = symmetric(influence.found, level)
             if kind == "sandwich":
-                found[target, KINDS.index("plug-in")] = interval_of(influence.plug_in(), level)
+                found[target, KINDS.index("plug-in")] = symmetric(influence.plug_in().found, level, normal=True)
     if made.on_policy and starts.drawn is not None and starts.drawn.size == n_episodes:
-        found[0, KINDS.index("returns")] = mean_interval(_start_returns(steps, starts), level)
+        seen = _start_returns(steps, starts)
+        found[0, KINDS.index("returns")] = symmetric(mean_interval(seen, level), level)
     if bootstrapped:
         for target, each in enumerate(asked):
             found[target, KINDS.index("bootstrap")] = bootstrap_interval(model, each, level=level, rng=rng)
     return found
+
+
+def symmetric(found: EpisodeValue | Interval, level: float, *, normal: bool = False) -> Interval:
+    """The interval with two sides of the same length: Student's quantile, or a normal one, of standard errors.
+
+    :func:`tlstd.evaluation.interval_of` makes the side of a long tail longer, so that it covers at least as often.
+    """
+    value, error, share = found.value, found.standard_error, (1.0 + level) / 2.0
+    degrees = np.inf if normal else found.degrees
+    half = float((norm.ppf(share) if normal else t.ppf(share, degrees)) * error) if error > 0.0 else 0.0
+    half = max(half, ROUNDING * abs(value))
+    return Interval(value, value - half, value + half, level, error, degrees, "symmetric", 0, "chance", (0.0, 0.0))
 
 
 def _start_returns(steps: Transitions, starts: Asked) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Checks of the log itself: how much there is, whether γ fits it, and whether its ends are what they are said to be."""
+"""Whether ends look like time limits, or cut-offs like ends."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlstd.core.arrays import IntArray
+from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.units import deviation, power_of_two
-from tlstd.evaluation.trust.evidence import MEDIUM, SMALL, Evidence
-from tlstd.evaluation.trust.neighbours import MOST_QUERIES, Neighbours, thinned
-from tlstd.evaluation.trust.verdict import Check, graded, percent
+from tlstd.evaluation.selection import Setting
+from tlstd.evaluation.steps import Rows, steps_of
+from tlstd.evaluation.systems import WHOLE, StateSystem
+from tlstd.evaluation.trust.evidence import MEDIUM, SMALL, Evidence, thinned
+from tlstd.evaluation.trust.neighbours import MOST_QUERIES, Neighbours
+from tlstd.evaluation.trust.verdict import Check, graded
+from tlstd.krylov.arnoldi import Arnoldi
 from tlstd.logs.log import Log
 
-FEW, ENOUGH = 10, 40
-"""Independent pieces below which a standard error cannot be believed, and from which it can."""
-TOO_MUCH = 0.2
-"""Share of the log that was left out, from which the rest cannot speak for it.
-
-D. L. Sackett, W. S. Richardson, W. Rosenberg, R. B. Haynes, "Evidence-based medicine", 1997: five and twenty per cent.
-"""
 COMPARED = 20
 """Similar states, of other episodes, that the last state of an episode is compared with."""
 CUT_SHORT = 0.5
@@ -31,132 +28,12 @@ PREDICTED, LIFT = 0.25, 4.0
 looks like an end."""
 
 
-def pieces(evidence: Evidence) -> tuple[float, str]:
-    """How many independent pieces the log has, and what they are: episodes, or horizons of a stream."""
-    log, gamma, starts = evidence.whole, evidence.gamma, evidence.starts.rows
-    n = float(log.n_episodes)
-    of_states = log.n_episodes == 1 or starts is None or starts.size > evidence.log.n_episodes
-    if of_states and gamma < 1.0 and len(log) * (1.0 - gamma) > n:
-        return len(log) * (1.0 - gamma), "horizons of 1/(1 - γ) steps"
-    return n, "episodes"
-
-
-def counted(n: float, what: str) -> str:
-    """So many pieces, in words.
-
-    >>> counted(1.2, "horizons of 1/(1 - γ) steps"), counted(40.0, "episodes")
-    ('1 horizon of 1/(1 - γ) steps', '40 episodes')
-    """
-    first, *rest = what.split(" ")
-    shown = f"{n:,.0f}"
-    return " ".join([shown, first.removesuffix("s") if shown == "1" else first, *rest])
-
-
-def episodes(evidence: Evidence) -> Check:
-    """Whether there are enough of them."""
-    n, what = pieces(evidence)
-    state = graded(n < ENOUGH, n < FEW)
-    more = ": an average over so few says little about its own error. Collect more" if state != "green" else ""
-    return Check(
-        "episodes",
-        "Enough episodes",
-        state,
-        n,
-        what,
-        f"below {ENOUGH}",
-        f"below {FEW}",
-        "Standard errors over n independent pieces are themselves wrong by about 1/√(2n): by 24% with 10, and the "
-        "usual advice for errors clustered by groups is at least 40 of them (Angrist & Pischke, 2009).",
-        f"The log has {counted(n, what)}{more}.",
-        {},
-    )
-
-
-def left_out(evidence: Evidence) -> Check:
-    """The share of the log that could not be used."""
-    found = evidence.answer.left_out
-    share = found.share
-    state = graded(share > 0.0, share > TOO_MUCH)
-    parts = [(found.files, found.of_files, "files"), (found.episodes, found.of_episodes, "episodes")]
-    what = " and ".join(f"{n:,} of {of:,} {word}" for n, of, word in parts if n)
-    sentence = "Nothing of the log was left out"
-    if what:
-        sentence = (
-            f"Left out: {what}. What could not be read may be unlike the rest: find out what was special about it, and "
-            "mend it"
-        )
-    return Check(
-        "left_out",
-        "All of the log was used",
-        state,
-        share,
-        "share of files and episodes that were left out",
-        "more than none",
-        f"more than {percent(TOO_MUCH)}",
-        "What is missing is seldom missing by chance. A share s that differs by a standard deviation of returns moves "
-        "the answer by s of them; trials that lose more than a fifth of their patients are not believed (Sackett et "
-        "al., 1997).",
-        f"{sentence}.",
-        found._asdict(),
-    )
-
-
-def horizon(evidence: Evidence) -> Check:
-    """How much of the discounted future of start states lies within the log, and of the rewards within the horizon."""
-    log, gamma = evidence.whole, evidence.gamma
-    lengths = np.diff(log.episodes).astype(np.float64)
-    ended = log.terminated[log.episodes[1:] - 1]
-    seen = float(np.where(ended, 1.0, 1.0 - gamma**lengths).mean())
-    near = _reward_share(log, gamma)
-    unseen, late = seen < 0.5, near < 0.1
-    state = graded(unseen or late, seen < 0.1 or near < 0.01)
-    if late and near <= seen:
-        value, measured = near, "reward within the horizon, over that of the same number of average steps"
-        sentence = (
-            f"With γ = {gamma:g} the start states hardly see the rewards: what comes within {1 / (1 - gamma):,.0f} "
-            f"steps is {percent(near)} of an average stretch of the log. Ask with a larger γ, or for later states"
-        )
-    else:
-        value, measured = seen, "share of the discounted future of start states that the log shows"
-        sentence = f"{percent(seen)} of the discounted future of the start states lies within the episodes"
-        if unseen:
-            sentence += (
-                f": the rest is guessed, because they are cut off long before 1/(1 - γ) = {_horizon(gamma)} steps. "
-                "Ask with a smaller γ, or log longer episodes"
-            )
-    return Check(
-        "horizon",
-        "γ fits the log",
-        state,
-        value,
-        measured,
-        "below 50% seen (10% of the reward)",
-        "below 10% seen (1% of the reward)",
-        "A value is (what is seen)/(share seen): below one half more is guessed than seen, below a tenth nearly "
-        "all is.",
-        f"{sentence}.",
-        {"seen": seen, "reward_within_horizon": near},
-    )
-
-
-def _horizon(gamma: float) -> str:
-    return "∞" if gamma == 1.0 else f"{1.0 / (1.0 - gamma):,.0f}"
-
-
-def _reward_share(log: Log, gamma: float) -> float:
-    """Mean |reward| weighted by γ^t, over the plain mean; 1 without rewards."""
-    t = np.arange(len(log)) - np.repeat(log.episodes[:-1], np.diff(log.episodes))
-    size, weights = np.abs(log.rewards), gamma ** t.astype(np.float64)
-    plain = float(size.mean())
-    return float((weights @ size) / weights.sum() / plain) if plain > 0.0 else 1.0
-
-
 # --- ends -----------------------------------------------------------------------------------------------------------
 
 
 def ends(evidence: Evidence) -> Check:
     """Whether ends look like time limits, or cut-offs like ends, and what the other reading would change."""
-    log = evidence.log
+    log = evidence.sample
     limits, cuts = _limits(log), _cuts(log)
     n_limits, n_cuts = int(limits.sum()), int(cuts.sum())
     going_on, predicted, lift = float("nan"), float("nan"), float("nan")
@@ -171,7 +48,7 @@ def ends(evidence: Evidence) -> Check:
         if not suspicious:
             continue
         moved, effect, everywhere = _other_reading(evidence, _changed(log, which, instead))
-        certain = moved > max(2.0 * evidence.standard_error, 0.5 * SMALL * evidence.spread) or everywhere > MEDIUM
+        certain = moved > max(evidence.half_width, 0.5 * SMALL * evidence.spread) or everywhere > MEDIUM
         states.append(graded(True, certain))
         measured = max(measured, effect)
         sentences.append(_sentence(evidence, int(which.sum()), now, instead, effect))
@@ -188,7 +65,7 @@ def ends(evidence: Evidence) -> Check:
         calm = "No episode is said to have ended at the longest length, or was cut off before it"
     return Check(
         "ends",
-        "Ends are ends",
+        "Ends of episodes",
         state,
         measured,
         "change of values if doubtful ends are read the other way, in standard deviations of returns",
@@ -203,9 +80,11 @@ def ends(evidence: Evidence) -> Check:
 
 def _other_reading(evidence: Evidence, changed: Log) -> tuple[float, float, float]:
     """What another reading of the ends moves: the answer, that in standard deviations, and values of all states."""
-    models = [evidence.learned(log) for log in (evidence.log, changed)]
-    values = [model.predict(evidence.steps.X) for model in models]
-    answers = [evidence.value_by(model) for model in models]
+    values, answers = [], []
+    for log in (evidence.sample, changed):
+        found, starts = _values(evidence, log)
+        values.append(found)
+        answers.append(float(found[starts].mean()) if starts.size else float(found.mean()))
     moved = abs(answers[1] - answers[0])
     spread = max(evidence.spread, deviation(values[1]))
     if not spread > 0.0:
@@ -215,9 +94,22 @@ def _other_reading(evidence: Evidence, changed: Log) -> tuple[float, float, floa
     return moved, max(moved / spread, everywhere), everywhere
 
 
+def _values(evidence: Evidence, log: Log) -> tuple[FloatArray, IntArray]:
+    """Values of all logged states under the logged policy, and the rows of first states."""
+    steps = steps_of(log, evidence.case.gamma)
+    rows = Rows.of(evidence.case.features, steps.states.reshape(len(steps.states), -1).astype(np.float64))
+    chosen = evidence.case.model.selection.whole if evidence.on_policy else Setting(0.8, 20)
+    system, lambda_ = StateSystem(steps, rows), [chosen.lambda_]
+    path = Arnoldi(lambda V, columns: system.matvec(V, [WHOLE], lambda_), system.b([WHOLE], lambda_, [0]))
+    path.extend(chosen.dimension)
+    return rows.times(path.solutions(chosen.dimension))[steps.row_of, 0], log.start_rows
+
+
 def _sentence(evidence: Evidence, n: int, now: str, instead: str, effect: float) -> str:
     if now == "ended":
-        what = f"{n:,} episodes are said to have ended after exactly {_longest(evidence.log):,} steps, the most there "
+        what = (
+            f"{n:,} episodes are said to have ended after exactly {_longest(evidence.sample):,} steps, the most there "
+        )
         what += "are, in states from which others go on: it looks like a time limit"
         remedy = "say time_limit= (or flag them as truncated)"
     else:
@@ -252,7 +144,7 @@ def _cuts(log: Log) -> NDArray[np.bool_]:
 def _look_around(evidence: Evidence, limits: NDArray[np.bool_], cuts: NDArray[np.bool_]) -> tuple[float, float, float]:
     """Of the states like those where limits ended, the share that go on; of those like cuts, the share that stop, and
     how many times that of all states it is."""
-    log = evidence.log
+    log = evidence.sample
     lengths = np.diff(log.episodes)
     episode = np.repeat(np.arange(lengths.size), lengths)
     remaining = np.repeat(log.episodes[1:] - 1, lengths) - np.arange(len(log))

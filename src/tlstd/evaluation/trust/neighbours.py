@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.evaluation.trust.evidence import thinned
 
 MOST_POINTS = 20_000
 """Rows that are searched: of more, evenly spaced ones."""
@@ -64,14 +65,3 @@ class Neighbours:
         _, found = self.tree.query(points / self.scale, k=k)
         rows: IntArray = self.rows[np.asarray(found).reshape(len(points), -1)]
         return rows
-
-
-def thinned(n: int, most: int) -> IntArray:
-    """At most so many of n places, evenly spaced.
-
-    Example
-    -------
-    >>> thinned(5, 10), thinned(10, 3)
-    (array([0, 1, 2, 3, 4]), array([0, 4, 9]))
-    """
-    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtr
 
-ORDER = ("red", "amber", "green", "unchecked")
-"""States, the worst first."""
+ORDER = ("red", "amber", "unchecked", "green", "not applicable")
+"""States, the worst first. "unchecked": nothing in the log can test the answer for bias."""
+LIKELY, CERTAIN = 2.7e-3, 6.3e-5
+"""Probabilities, by chance alone, of what counts as found (amber) and as certain (red): 3 and 4 standard errors."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +24,9 @@ class Check:
     title: str
     """For people."""
     state: str
-    """"unchecked": it does not apply, or the log cannot tell; ``sentence`` says which."""
+    """One of ``ORDER``."""
     value: float | None
-    """What was measured; None if unchecked."""
+    """What was measured; None if nothing was."""
     measured: str
     """What ``value`` is, in words."""
     amber: str
@@ -115,7 +118,7 @@ class Trust:
 
 
 def _reasons(checks: Iterable[Check]) -> tuple[str, ...]:
-    return tuple(check.sentence for check in checks if check.state in ("red", "amber"))
+    return tuple(check.sentence for check in checks if check.state in ("red", "amber", "unchecked"))
 
 
 def _counted(checks: Sequence[Check]) -> str:
@@ -129,14 +132,31 @@ def _counted(checks: Sequence[Check]) -> str:
 
 
 def worst(states: Iterable[str]) -> str:
-    """The worst of some states; "unchecked" if there is none.
+    """The worst of some states; "not applicable" if there is none.
 
     Example
     -------
-    >>> worst(["green", "unchecked", "amber"])
-    'amber'
+    >>> worst(["green", "not applicable", "unchecked"])
+    'unchecked'
     """
-    return min(states, key=ORDER.index, default="unchecked")
+    return min(states, key=ORDER.index, default="not applicable")
+
+
+def not_applicable(name: str, title: str, why: str) -> Check:
+    """A check that does not apply."""
+    return Check(name, title, "not applicable", None, "", "", "", "", why, {})
+
+
+def chance(value: float, error: float, degrees: float, scale: float = 1.0) -> float:
+    """Probability of a value so far from 0 by chance, by Student's distribution.
+
+    ``scale`` is the size of what was subtracted to get it, for telling it from rounding.
+    """
+    if not np.isfinite(value) or not np.isfinite(error):
+        return 1.0
+    if error <= 1e-12 * max(abs(value), scale):
+        return 0.0 if abs(value) > 1e-9 * max(scale, 1e-300) else 1.0
+    return float(2.0 * stdtr(max(1.0, degrees), -abs(value) / error))
 
 
 def graded(amber: bool, red: bool) -> str:
