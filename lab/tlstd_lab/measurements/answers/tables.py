@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from tlstd_lab.measurements.answers.cells import Cell, Key
-from tlstd_lab.measurements.answers.problems import COMPLETE, CUT, GROUPS, STREAMS, problems
+from tlstd_lab.measurements.answers.problems import COMPLETE, CUT, GROUPS, KNOWN, STREAMS, problems
 from tlstd_lab.measurements.answers.verdicts import Logs, Measured, is_covered, misses_by_light, rmse, verdicts
 from tlstd_lab.tables import table
 
 LIGHTS = ("green", "amber", "red", "unchecked")
+OFF_POLICY = ("doubly robust", "LSTDQ", "KrylovLSTD with ratios")
+"""Rows that are compared where the log has probabilities."""
 ON_POLICY = frozenset({COMPLETE, CUT, STREAMS})
 CELLS = (
     "problem",
@@ -56,7 +58,27 @@ def tables(measured: Measured) -> dict[str, str]:
         "answers": table(CELLS, rows),
         "answers-verdicts": table(["promise", "of", "measured", "verdict"], judged),
         "answers-misses": table(["misses of logs", *LIGHTS, "share of all misses: " + ", ".join(LIGHTS)], missed),
+        "answers-rows": table(["problem", "size", *OFF_POLICY], by_row(measured)),
     }
+
+
+def by_row(measured: Measured) -> list[list[str]]:
+    """Of another policy with probabilities: coverage and RMSE of each way of having the value."""
+    rows = []
+    for cell, logs in measured.items():
+        problem = problems()[cell.problem]
+        if problem.group == KNOWN:
+            found = [_of_row(logs, name, problem.truth) for name in OFF_POLICY]
+            rows.append([f"`{cell.problem}`", f"{cell.size:,}", *found])
+    return rows
+
+
+def _of_row(logs: Logs, name: str, truth: float) -> str:
+    some = np.array([one["rows"][name] for one in logs if len(one.get("rows", {}).get(name, ())) == 3])
+    if not some.size:
+        return ""
+    inside = np.mean((some[:, 1] <= truth) & (truth <= some[:, 2]))
+    return f"{inside:.3f}, {np.sqrt(np.mean((some[:, 0] - truth) ** 2)):.3g}"
 
 
 def _row(cell: Cell, logs: Logs) -> list[str]:
