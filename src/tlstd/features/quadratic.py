@@ -1,0 +1,81 @@
+"""Columns with their squares and products: exact for linear dynamics and quadratic costs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tlstd.core.arrays import FloatArray, as_real, locked
+from tlstd.errors import InvalidParameterError
+from tlstd.features.base import EqualByArguments, Factory
+from tlstd.features.observed import middle_and_width, observed
+from tlstd.features.states import as_box, as_state, as_states
+
+
+class Quadratic(EqualByArguments):
+    """Columns, their squares, the products of every two of them, and a constant.
+
+    With u_j = (s_j − centre_j) / scale_j, where s is clipped to the box, the features are u_1, …, u_D, then u_j u_k for
+    j <= k, and 1. If the next state is linear in the state, with noise, and rewards are quadratic, values are quadratic
+    too: these features then have no bias.
+
+    :meth:`fit` takes box, mean and standard deviation of each column from observations.
+
+    Parameters
+    ----------
+    low, high : (D,)
+        Corners of the box; a state outside counts as on its edge.
+    centre, scale : (D,)
+        Shift and unit of each column; ``scale`` > 0.
+
+    Attributes
+    ----------
+    n_features : int
+        1 + D + D(D + 1)/2.
+
+    Example
+    -------
+    >>> Quadratic([0.0, 0.0], [4.0, 4.0], centre=[0.0, 0.0], scale=[1.0, 1.0]).encode([2.0, 3.0])
+    array([2., 3., 4., 6., 9., 1.])
+    """
+
+    def __init__(self, low: ArrayLike, high: ArrayLike, *, centre: ArrayLike, scale: ArrayLike) -> None:
+        self.low, self.high = as_box(low, high)
+        self.centre, self.scale = (
+            locked(as_real(value, name, InvalidParameterError).copy())
+            for name, value in (("centre", centre), ("scale", scale))
+        )
+        for name, array in (("centre", self.centre), ("scale", self.scale)):
+            if array.shape != self.low.shape or not np.isfinite(array).all():
+                raise InvalidParameterError(f"{name} has shape {array.shape}: pass {self.low.shape} finite numbers")
+        if not (self.scale > 0.0).all():
+            raise InvalidParameterError(f"scale is {self.scale.tolist()}: pass numbers > 0")
+        self._pairs = np.triu_indices(self.low.size)
+        self.n_features = 1 + self.low.size + self._pairs[0].size
+
+    @classmethod
+    def fit(cls, observations: ArrayLike) -> Quadratic:
+        """The map for observations (N, D), N >= 1."""
+        array = observed(observations)
+        centre, scale = middle_and_width(array)
+        low, high = array.min(axis=0), array.max(axis=0)
+        return cls(low, np.where(high > low, high, low + scale), centre=centre, scale=scale)
+
+    def encode(self, state: ArrayLike) -> FloatArray:
+        """Features of one state (D,), shape (n_features,)."""
+        x: FloatArray = self.encode_many(as_state(state, self.low.size))[0]
+        return x
+
+    def encode_many(self, states: ArrayLike) -> FloatArray:
+        """Features of states (N, D), shape (N, n_features)."""
+        u = (as_states(states, self.low.size).clip(self.low, self.high) - self.centre) / self.scale
+        first, second = self._pairs
+        return np.concatenate([u, u[:, first] * u[:, second], np.ones((len(u), 1))], axis=1)
+
+    def __repr__(self) -> str:
+        return f"Quadratic({self.low.size} columns: {self.n_features} features)"
+
+
+EXAMPLES: dict[str, Factory] = {
+    "Quadratic": lambda low, high: Quadratic.fit(np.linspace(*as_box(low, high), 50)),
+}
