@@ -26,7 +26,7 @@ from tlstd.evaluation.policies import Target, as_target
 from tlstd.evaluation.question import Question, start_sets
 from tlstd.evaluation.report import Report
 from tlstd.evaluation.silence import Support, supported, supports_of
-from tlstd.evaluation.steps import Rows, steps_of
+from tlstd.evaluation.steps import Rows, columns, steps_of
 from tlstd.evaluation.systems import ActionSystem, StateSystem
 from tlstd.evaluation.value_function import ValueFunction
 from tlstd.page import write_page
@@ -82,12 +82,12 @@ def of_whole(log: Log, found: Report) -> Fit:
         pairs, own_rows = fits.pair_rows(log, fit.features, gamma)
         support = Support.of(own_rows, np.ones(own_rows.size), False)
         system = fits.pair_system(pairs, own_rows, fit.features, target, support)
-        offsets = fits.solved_constants(*fits.pair_constants(system))
+        offsets = fits.solved_constants(*fits.pair_constants(pairs, system.beyond))
         fits.set_pair_rewards(system, offsets)
         return fits.of_pairs(system, fit.features, chosen, target, offsets, system.beyond, support)
     if fit.kind == "states":
         steps = steps_of(log, gamma)
-        rows = Rows.of(fit.features, fits.columns(steps.states))
+        rows = Rows.of(fit.features, columns(steps.states))
         rhos = None
         if target is not None:
             own = target if target.function is not None else as_target(log.policy, log)
@@ -108,7 +108,7 @@ def fits_probabilities(target: Target, log: Log) -> np.ndarray:
 def of_actions(log: Log, fit: Fit, target: Target, gamma: float) -> Fit:
     """Action values of the whole log."""
     steps = fits.action_steps(log, gamma, target)
-    rows = Rows.of(fit.features, fits.columns(steps.states))
+    rows = Rows.of(fit.features, columns(steps.states))
     n_actions = target.n_actions(log)
     chances = fits.chances_of(target, steps, rows.size, n_actions)
     assert log.actions is not None
@@ -116,7 +116,7 @@ def of_actions(log: Log, fit: Fit, target: Target, gamma: float) -> Fit:
     supports = supports_of(rows, steps, actions, n_actions)
     kept, gaps = supported(supports, rows, steps, chances)
     system = ActionSystem(steps, rows, actions, kept)
-    offsets = fits.solved_constants(*fits.constants(system))
+    offsets = fits.solved_constants(*fits.constants(steps, actions, kept))
     fits.set_rewards(system, offsets, chances)
     full = ActionSystem(steps, rows, actions, chances)
     chosen = replace(fit.selection, paths={})

@@ -288,7 +288,7 @@ def small(**changes: Any) -> Log:
     [
         (small(), {"gamma": 1.5}, "gamma is 1.5"),
         (small(terminated=[0, 0, 0, 0]), {"gamma": 1.0}, "no episode of the log terminates"),
-        (small(), {"features": "tiles"}, "features is 'tiles'"),
+        (small(), {"features": "stripes"}, "features is 'stripes'"),
         (small(), {"features": 3}, "no n_features"),
         (small(), {"start": "last"}, "start is 'last'"),
         (small(), {"start": [[1.0, 2.0]]}, "start has shape"),

@@ -134,7 +134,7 @@ def test_the_share_of_all_that_is_done_rises_to_one() -> None:
     [
         ({"gammas": (0.9, 1.5)}, "gamma is 1.5"),
         ({"starts": ("last",)}, "start is 'last'"),
-        ({"features": "tiles"}, "features is 'tiles'"),
+        ({"features": "stripes"}, "features is 'stripes'"),
         ({"level": 0.0}, "level is 0"),
         ({"cost": "no"}, "cost is 'no'"),
         ({"estimators": ()}, "estimators is empty"),

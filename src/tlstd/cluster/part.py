@@ -18,7 +18,7 @@ from tlstd.core.threads import one_thread
 from tlstd.evaluation import fits
 from tlstd.evaluation.policies import Target, as_target, of_logged_actions
 from tlstd.evaluation.silence import Gaps, Support, is_table, supported, supports_of
-from tlstd.evaluation.steps import Rows, Steps, steps_of
+from tlstd.evaluation.steps import Rows, Steps, columns, steps_of
 from tlstd.evaluation.systems import ActionSystem, PairSystem, RowsSystem, StateSystem, System
 from tlstd.features.base import FeatureMap
 
@@ -50,6 +50,8 @@ class Part:
     target: Target | None = None
     steps: dict[str, Steps] = field(default_factory=dict)
     rows: dict[str, Rows] = field(default_factory=dict)
+    maps: dict[str, FeatureMap] = field(default_factory=dict)
+    """Features of the rows."""
     chances: FloatArray | None = None
     """π(a|s) of the rows, for discrete actions."""
     systems: dict[str, System] = field(default_factory=dict)
@@ -89,6 +91,7 @@ class Part:
             self.number,
             steps={name: self.steps[name] for name in kept},
             rows={name: self.rows[name] for name in kept},
+            maps={name: self.maps[name] for name in kept},
             mapped=self.mapped,
         )
 
@@ -100,13 +103,15 @@ class Part:
         if name == "joint":
             steps, rows = fits.pair_rows(log, features, gamma)
             made = replace(self, target=target, steps=self.steps | {name: steps}, rows=self.rows | {name: rows})
-            return made._spilled()
+            return replace(made, maps=self.maps | {name: features})._spilled()
         own = None if target is None else self._target(target)
         steps = steps_of(log, gamma) if name == "states" or own is None else fits.action_steps(log, gamma, own)
-        same = (of for of, other in self.steps.items() if of != "joint" and np.array_equal(other.states, steps.states))
+        others = (of for of, own in self.maps.items() if of != "joint" and own == features)
+        same = (of for of in others if np.array_equal(self.steps[of].states, steps.states))
         known = next((self.rows[of] for of in same), None)
-        rows = Rows.of(features, fits.columns(steps.states)) if known is None else known
+        rows = Rows.of(features, columns(steps.states)) if known is None else known
         made = replace(self, target=own, steps=self.steps | {name: steps}, rows=self.rows | {name: rows})
+        made = replace(made, maps=self.maps | {name: features})
         return made._spilled() if known is None else made
 
     def _target(self, target: Target) -> Target:
@@ -204,7 +209,10 @@ class Part:
     def constants(self, name: str) -> FloatArray:
         """Its part of the system (A, b) of the actions' constants, side by side."""
         system = self.systems[name]
-        A, b = fits.constants(system) if isinstance(system, ActionSystem) else fits.pair_constants(_pairs(system))
+        if isinstance(system, ActionSystem):
+            A, b = fits.constants(system.steps, system.actions, system.chances)
+        else:
+            A, b = fits.pair_constants(system.steps, _pairs(system).beyond)
         return np.column_stack([A, b])
 
     def with_constants(self, name: str, offsets: FloatArray, silent: bool) -> Part:

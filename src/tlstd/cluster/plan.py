@@ -20,7 +20,7 @@ from tlstd.cluster.progress import duration
 from tlstd.cluster.shard_pool import AT_ONCE
 from tlstd.cluster.tree_sums import joined, tree_sums
 from tlstd.errors import InvalidInputError
-from tlstd.evaluation.question import Features, Question, features_for
+from tlstd.evaluation.question import Features, Question, offered
 from tlstd.evaluation.systems import WHOLE
 from tlstd.features.base import FeatureMap
 from tlstd.logs.messages import count_of
@@ -146,7 +146,7 @@ def plan(
     _, opening = _timed(lambda: Source(file.path, file.columns, file.preset, file.storage))  # imports what reads it
     shard, reading = _timed(file.read)
     log = shard._log
-    map_ = features_for(Question(gammas=(gamma,), features=features), log)
+    map_ = offered(Question(gammas=(gamma,), features=features), log)[0].features
     part, encoding = _timed(lambda: _encoded(shard, map_, gamma))
     _, multiplying = _timed(lambda: _multiplied(part))
     steps = len(log)

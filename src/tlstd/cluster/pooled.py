@@ -21,11 +21,12 @@ from tlstd.evaluation import selection as select
 from tlstd.evaluation.fits import Fit
 from tlstd.evaluation.ladder import Case
 from tlstd.evaluation.policies import Policy, Target, as_target, of_logged_actions
-from tlstd.evaluation.question import features_for
+from tlstd.evaluation.question import offered
 from tlstd.evaluation.selection import Selection
 from tlstd.evaluation.silence import Gaps, Support, merged
 from tlstd.evaluation.steps import Steps, dealt
 from tlstd.evaluation.systems import System, constant
+from tlstd.features.base import FeatureMap
 from tlstd.logs.log import Log
 
 Round = Callable[[], None]
@@ -164,9 +165,9 @@ class PooledFits:
         self.pool, self.sample, self.n_steps, self.rounds, self.tell = pool, sample, n_steps, rounds, tell
         self.label = label
 
-    def features(self, case: Case, joint: bool) -> Any:
-        """The map that the question asks for."""
-        return features_for(case.question, self.sample, joint=joint, n=self.n_steps)
+    def cells(self, case: Case, joint: bool) -> FeatureMap:
+        """The first family of features, by which action values are learned, too."""
+        return offered(case.question, self.sample, joint=joint, n=self.n_steps)[0].features
 
     def ratios(self, case: Case, target: Target) -> FloatArray:
         """(len(log),): importance ratios."""
@@ -176,23 +177,23 @@ class PooledFits:
 
     def states(self, case: Case, rhos: FloatArray | None) -> Fit:
         """Values of states."""
-        features, target = self.features(case, False), case.target
-        own = None
+        target, own = case.target, None
         if rhos is not None:
             assert target is not None
             own = _ratios_of(self._sent(case, target), self.sample)
-        chosen = fits.fit_states(self.sample, features, case.gamma, own).selection
+        of_sample = fits.fit_states(self.sample, offered(case.question, self.sample, n=self.n_steps), case.gamma, own)
+        features, chosen = of_sample.features, of_sample.selection
         steps, ids, first = self._encoded(
             case, "states", features, None if target is None else self._sent(case, target)
         )
         self._change("of_states", "states", steps, ids, rhos is not None)
         ratios = None if rhos is None else rhos[steps.kept]
         system = self._system("states", steps, ids, ids.size, first, ratios)
-        return fits.of_states(system, features, _apart(chosen, steps))
+        return replace(fits.of_states(system, features, _apart(chosen, steps)), choice=of_sample.choice)
 
     def actions(self, case: Case, target: Target) -> Fit:
         """Action values of discrete actions."""
-        features, pool = self.features(case, False), self.pool
+        features, pool = self.cells(case, False), self.pool
         sent, n_actions = self._sent(case, target), self._n_actions(case, target)
         chosen = fits.fit_actions(self.sample, features, case.gamma, _own(sent, self.sample)).selection
         steps, ids, first = self._encoded(case, "actions", features, sent)
@@ -219,7 +220,7 @@ class PooledFits:
 
     def pairs(self, case: Case, target: Target) -> Fit:
         """Action values of continuous actions."""
-        features, pool = self.features(case, True), self.pool
+        features, pool = self.cells(case, True), self.pool
         chosen = fits.fit_pairs(self.sample, features, case.gamma, target).selection
         steps, ids, first = self._encoded(case, "joint", features, Target(function=target.function))
         self._change("of_pairs", "joint", steps, ids)

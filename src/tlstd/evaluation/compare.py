@@ -37,9 +37,9 @@ def add_compared(case: Case) -> None:
     if fit is None or case.sample is not None:
         case.notes.append("LSTD, t-LSTD and TD are compared for values of states, in one process.")
         return
-    n, lambda_ = case.features.n_features, fit.lambda_
+    n, lambda_ = fit.features.n_features, fit.lambda_
     log = case.log
-    steps = log.transitions(case.features, case.gamma, rhos=case.ratios)
+    steps = log.transitions(fit.features, case.gamma, rhos=case.ratios)
     some = steps[: min(len(steps), MOST_STEPS)]
     seen = fit.system.ids.size
     chosen = fit.selection.whole
@@ -53,7 +53,7 @@ def add_compared(case: Case) -> None:
     def add(name: str, share: float, make: Callable[[Any], LinearEstimator], value: Any, note: str) -> None:
         case.report(name, share)
         began, model = perf_counter(), make(value)
-        values = ValueFunction(model, case.features, case.gamma)
+        values = ValueFunction(model, fit.features, case.gamma)
         model.update_many(steps)
         means = {own.name: float(np.mean(values.predict(own.observations))) for own in case.sets}
         rung = LEAST_SQUARES if case.ratios is None else WITH_RATIOS

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,16 +15,24 @@ from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation import selection as select
 from tlstd.evaluation import silence
+from tlstd.evaluation.families import Choice, Family
+from tlstd.evaluation.families import of_actions as choose_of_actions
+from tlstd.evaluation.families import of_pairs as choose_of_pairs
+from tlstd.evaluation.families import of_states as choose_of_states
 from tlstd.evaluation.least_squares import LeastSquares, Query, least_squares, units
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.selection import Selection
 from tlstd.evaluation.silence import Gaps
-from tlstd.evaluation.steps import BLOCK, Rows, Steps, steps_of
+from tlstd.evaluation.steps import BLOCK, Rows, Steps, columns, steps_of
 from tlstd.evaluation.systems import WHOLE, ActionSystem, PairSystem, StateSystem, System
 from tlstd.features.base import FeatureMap
 from tlstd.logs.log import Log
 
 Kind: TypeAlias = Literal["states", "actions", "joint"]
+Offered: TypeAlias = FeatureMap | Sequence[Family]
+"""A map, or families of which one is chosen."""
+Kept: TypeAlias = dict[tuple[int, int], tuple[FeatureMap, Rows]]
+"""Rows of features of the states of a log, by map and number of states."""
 SMALLEST = 1e-10
 """Singular values of the constants' system, relative to the largest, that count as 0."""
 
@@ -73,6 +81,10 @@ class Fit:
     """As ``tops``, for it."""
     worth: float = 0.0
     """Of unsupported actions, in values of single states: the middle of their range."""
+    cells: FeatureMap | None = None
+    """Features by which it is told what the log has of an action, where these are others."""
+    choice: Choice | None = None
+    """Among families of features, where there was one."""
 
     @property
     def steps(self) -> Steps:
@@ -182,8 +194,10 @@ class Fit:
         none = np.full(len(observations), WHOLE)
         if self.kind == "joint":
             assert target is not None
-            size, support = self.n_numbers, self.supports[0]
-            behind, beyond = pairs_under(self.features, target, observations, size, self.system.ids, support)
+            drawn, beyond = drawn_under(
+                self.cells or self.features, target, observations, self.n_numbers, self.supports[0]
+            )
+            behind = mean_rows(self.features, columns(observations), drawn, self.system.ids)
             extras = ((1.0 - beyond) * self.offsets[0], beyond)[: len(self.weights)]
             return Query(behind.back(weights[:, None])[:, 0], behind.times, weights, none, None, extras)
         rows = Rows.of(self.features, columns(observations)).over(self.system.ids)
@@ -198,11 +212,14 @@ class Fit:
                 )
             chances = target.probabilities(observations, self.offsets.size)
         kept = np.zeros((len(none), self.offsets.size))
+        seen = rows
+        if self.silent and self.cells is not None:
+            seen = Rows.of(self.cells, columns(observations)).over(self.supports[0].ids)
         for a in range(chances.shape[1]):
             some = np.flatnonzero(chances[:, a])
             kept[some, a] = chances[some, a]
             if self.silent and some.size:
-                kept[some, a] = np.where(self.supports[a].has(rows, some), chances[some, a], 0.0)
+                kept[some, a] = np.where(self.supports[a].has(seen, some), chances[some, a], 0.0)
         nothing = np.zeros(0, dtype=np.int64)
         given, every = ActionSystem(self.steps, rows, nothing, kept), np.arange(len(none))
         extras = (kept @ self.offsets, chances.sum(axis=1) - kept.sum(axis=1))[: len(self.weights)]
@@ -241,13 +258,18 @@ class Fit:
 
 
 def fit_states(
-    log: Log, features: FeatureMap, gamma: float, rhos: FloatArray | None = None, rows: Rows | None = None
+    log: Log, features: Offered, gamma: float, rhos: FloatArray | None = None, kept: Kept | None = None
 ) -> Fit:
-    """Values of states; ``rhos`` (len(log),) are importance ratios, ``rows`` features that are there already."""
-    steps = _some(steps_of(log, gamma))
-    encoded = _encoded(features, steps, rows)
-    system = StateSystem(steps, encoded, None if rhos is None else rhos[steps.kept])
-    return of_states(system, features, select.choose(system))
+    """Values of states; ``rhos`` (len(log),) are importance ratios, ``kept`` rows of features that are there already.
+
+    Of several families of features the one that predicts best is chosen.
+    """
+    steps = _known(steps_of(log, gamma))
+    ratios = None if rhos is None else rhos[steps.kept]
+    choice = choose_of_states(_families(features), steps, ratios)
+    own = choice.features
+    system = StateSystem(steps, _encoded(own, steps, kept), ratios)
+    return replace(of_states(system, own, select.choose(system)), choice=choice)
 
 
 def of_states(system: System, features: FeatureMap, chosen: Selection) -> Fit:
@@ -257,23 +279,65 @@ def of_states(system: System, features: FeatureMap, chosen: Selection) -> Fit:
     return Fit("states", system, features, chosen, folds, [weights], None, np.zeros(1), nothing, nothing, None)
 
 
-def fit_actions(log: Log, features: FeatureMap, gamma: float, target: Target, rows: Rows | None = None) -> Fit:
-    """Action values of a target policy, for discrete actions."""
-    steps = _some(action_steps(log, gamma, target))
-    encoded = _encoded(features, steps, rows)
-    n_actions = target.n_actions(log)
-    chances = chances_of(target, steps, encoded.size, n_actions)
-    assert log.actions is not None
-    actions = log.actions[steps.kept].astype(np.int64)
-    supports = silence.supports_of(encoded, steps, actions, n_actions)
-    kept, gaps = silence.supported(supports, encoded, steps, chances)
-    system = ActionSystem(steps, encoded, actions, kept)
-    offsets = solved_constants(*constants(system))
-    set_rewards(system, offsets, chances)
-    full = ActionSystem(steps, encoded, actions, chances)
-    return of_actions(
-        system, features, select.choose_for_actions(system), target, offsets, kept, chances, gaps, supports, full
-    )
+@dataclass(frozen=True, eq=False)
+class Actions:
+    """What there is to know of action values before features are chosen; arrays are (N,) or (M, n_actions)."""
+
+    steps: Steps
+    actions: IntArray
+    """(N,): logged."""
+    chances: FloatArray
+    """π(a|s) in every state of the steps."""
+    kept: FloatArray
+    """The same, 0 for actions that the log does not have there."""
+    gaps: Gaps
+    """These."""
+    supports: tuple[silence.Support, ...]
+    offsets: FloatArray
+    """(n_actions,): constants of the actions."""
+
+    @classmethod
+    def of(cls, steps: Steps, rows: Rows, target: Target) -> Actions:
+        """Of a policy; by the features of ``rows`` it is told what the log has."""
+        log = steps.log
+        n_actions = target.n_actions(log)
+        chances = chances_of(target, steps, rows.size, n_actions)
+        assert log.actions is not None
+        actions = log.actions[steps.kept].astype(np.int64)
+        supports = silence.supports_of(rows, steps, actions, n_actions)
+        kept, gaps = silence.supported(supports, rows, steps, chances)
+        offsets = solved_constants(*constants(steps, actions, kept))
+        return cls(steps, actions, chances, kept, gaps, tuple(supports), offsets)
+
+    def part(self, some: Steps, places: IntArray, states: IntArray) -> Actions:
+        """Of some steps, with their places and those of their states."""
+        return replace(
+            self, steps=some, actions=self.actions[places], chances=self.chances[states], kept=self.kept[states]
+        )
+
+    def system(self, rows: Rows) -> ActionSystem:
+        """The system over the actions that the log has."""
+        system = ActionSystem(self.steps, rows, self.actions, self.kept)
+        set_rewards(system, self.offsets, self.chances)
+        return system
+
+
+def fit_actions(
+    log: Log, features: Offered, gamma: float, target: Target, cells: FeatureMap | None = None, kept: Kept | None = None
+) -> Fit:
+    """Action values of a target policy, for discrete actions; by ``cells`` it is told what the log has of an action."""
+    steps = _known(action_steps(log, gamma, target))
+    cells = _families(features)[0].features if cells is None else cells
+    asked = Actions.of(steps, _encoded(cells, steps, kept), target)
+    choice = choose_of_actions(_families(features), asked)
+    own = choice.features
+    rows = _encoded(own, steps, kept)
+    system, full = asked.system(rows), ActionSystem(steps, rows, asked.actions, asked.chances)
+    chosen = select.choose_for_actions(system)
+    fit = of_actions(
+        system, own, chosen, target, asked.offsets, asked.kept, asked.chances, asked.gaps, asked.supports, full
+    )  # fmt: skip
+    return replace(fit, cells=cells, choice=choice)
 
 
 def of_actions(
@@ -290,14 +354,60 @@ def of_actions(
     )  # fmt: skip
 
 
-def fit_pairs(log: Log, features: FeatureMap, gamma: float, target: Target) -> Fit:
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """What there is to know of action values of continuous actions before features are chosen."""
+
+    steps: Steps
+    actions: FloatArray
+    """(N, A): logged."""
+    drawn: list[Draw]
+    """What the policy does in every state of the steps."""
+    beyond: FloatArray
+    """(M,): the policy's probability of actions that the log does not have there."""
+    support: silence.Support
+    offsets: FloatArray
+    """(1,): a constant of all actions."""
+
+    @classmethod
+    def of(cls, steps: Steps, target: Target, cells: FeatureMap) -> Pairs:
+        """Of a policy; by the features ``cells`` of state and action it is told what the log has."""
+        assert steps.log.actions is not None
+        actions = steps.log.actions[steps.kept]
+        rows = Rows.of(cells, np.hstack([columns(steps.states)[steps.here], actions]))
+        support = silence.Support.of(rows, np.ones(rows.size), False)
+        drawn, beyond = drawn_under(cells, target, steps.states, actions.shape[1], support)
+        return cls(steps, actions, drawn, beyond, support, solved_constants(*pair_constants(steps, beyond)))
+
+    def part(self, some: Steps, places: IntArray, states: IntArray) -> Pairs:
+        """Of some steps, with their places and those of their states."""
+        drawn = [Draw(each.actions[states], each.weights[states]) for each in self.drawn]
+        return replace(self, steps=some, actions=self.actions[places], drawn=drawn, beyond=self.beyond[states])
+
+    @property
+    def joint(self) -> FloatArray:
+        """(N, D + A): states and actions side by side."""
+        return np.hstack([columns(self.steps.states)[self.steps.here], self.actions])
+
+    def system(self, features: FeatureMap) -> PairSystem:
+        """The system over the actions that the log has."""
+        rows = Rows.of(features, self.joint)
+        behind = mean_rows(features, columns(self.steps.states), self.drawn, rows.ids)
+        system = PairSystem(self.steps, rows, behind, self.beyond)
+        set_pair_rewards(system, self.offsets)
+        return system
+
+
+def fit_pairs(log: Log, features: Offered, gamma: float, target: Target, cells: FeatureMap | None = None) -> Fit:
     """Action values of a target policy, for continuous actions: features of state and action side by side."""
-    steps, rows = pair_rows(log, features, gamma)
-    support = silence.Support.of(rows, np.ones(rows.size), False)
-    system = pair_system(_some(steps), rows, features, target, support)
-    offsets = solved_constants(*pair_constants(system))
-    set_pair_rewards(system, offsets)
-    return of_pairs(system, features, select.choose_for_actions(system), target, offsets, system.beyond, support)
+    cells = _families(features)[0].features if cells is None else cells
+    asked = Pairs.of(_known(steps_of(log, gamma, distinct=False)), target, cells)
+    choice = choose_of_pairs(_families(features), asked)
+    own = choice.features
+    system = asked.system(own)
+    chosen = select.choose_for_actions(system)
+    fit = of_pairs(system, own, chosen, target, asked.offsets, system.beyond, asked.support)
+    return replace(fit, cells=cells, choice=choice)
 
 
 def of_pairs(
@@ -357,21 +467,21 @@ def set_pair_rewards(system: PairSystem, offsets: FloatArray) -> None:
         system.rewards.append(steps.discounts * system.beyond[after])
 
 
-def constants(system: ActionSystem) -> tuple[FloatArray, FloatArray]:
+def constants(steps: Steps, actions: IntArray, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The system (A, b) of LSTDQ with a constant for each action as its features."""
-    steps, size = system.steps, system.n_actions
+    size = chances.shape[1]
     A = np.zeros((size, size))
-    following = system.chances[steps.after] * steps.discounts[:, None]
-    for a, taken in enumerate(system.taken):
+    following = chances[steps.after] * steps.discounts[:, None]
+    for a in range(size):
+        taken = np.flatnonzero(actions == a)
         A[a] = -following[taken].sum(axis=0)
         A[a, a] += taken.size
-    return A, np.bincount(system.actions, steps.rewards, size).astype(np.float64)
+    return A, np.bincount(actions, steps.rewards, size).astype(np.float64)
 
 
-def pair_constants(system: PairSystem) -> tuple[FloatArray, FloatArray]:
+def pair_constants(steps: Steps, beyond: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The same with one constant for all actions."""
-    steps = system.steps
-    following = steps.discounts * (1.0 - system.beyond[steps.after])
+    following = steps.discounts * (1.0 - beyond[steps.after])
     return np.array([[float((1.0 - following).sum())]]), np.array([float(steps.rewards.sum())])
 
 
@@ -394,52 +504,63 @@ def pair_rows(log: Log, features: FeatureMap, gamma: float) -> tuple[Steps, Rows
     return steps, Rows.of(features, np.hstack([states[steps.here], log.actions[steps.kept]]))
 
 
-def pair_system(steps: Steps, rows: Rows, features: FeatureMap, target: Target, support: silence.Support) -> PairSystem:
-    """The system of a policy with continuous actions: of what it draws, the pairs that are like logged ones."""
-    assert steps.log.actions is not None
-    behind, beyond = pairs_under(features, target, steps.states, steps.log.actions.shape[1], rows.ids, support)
-    return PairSystem(steps, rows, behind, beyond)
+class Draw(NamedTuple):
+    """What a policy does in states: continuous actions (M, A), with their weights (M,), 0 where the log has none."""
+
+    actions: FloatArray
+    weights: FloatArray
 
 
-def pairs_under(
-    features: FeatureMap, target: Target, observations: NDArray[Any], size: int, ids: IntArray,
-    support: silence.Support,
-) -> tuple[Rows, FloatArray]:  # fmt: skip
-    """Features (M, d) of states and the actions that the policy draws there, and what share of these is unsupported.
-
-    The mean is over draws, of which those that are unlike all logged pairs count as 0.
-    """
-    states = columns(observations)
+def drawn_under(
+    cells: FeatureMap, target: Target, observations: NDArray[Any], size: int, support: silence.Support
+) -> tuple[list[Draw], FloatArray]:
+    """What the policy does in some states, and what share of it is unlike all logged pairs."""
+    states, beyond, found = columns(observations), np.zeros(len(observations)), []
     drawn = target.draws(observations, size)
-    beyond = np.zeros(len(states))
-    total: list[Any] = []
     for actions in drawn:
-        rows = Rows.of(features, np.hstack([states, actions])).over(ids)
+        rows = Rows.of(cells, np.hstack([states, actions])).over(support.ids)
         known = support.has(rows, np.arange(rows.size)).astype(np.float64) / len(drawn)
         beyond += 1.0 / len(drawn) - known
+        found.append(Draw(actions, known))
+    beyond[beyond < 1e-9] = 0.0
+    return found, beyond
+
+
+def mean_rows(features: FeatureMap, states: FloatArray, drawn: Sequence[Draw], ids: IntArray) -> Rows:
+    """Features (M, d) of states and the actions that a policy draws there, weighted; what the log lacks counts as 0."""
+    total: list[Any] = []
+    for each in drawn:
+        rows = Rows.of(features, np.hstack([states, each.actions])).over(ids)
         blocks, start = [], 0
         for block in rows.blocks:
-            share = known[start : start + block.shape[0]]
+            share = each.weights[start : start + block.shape[0]]
             start += block.shape[0]
             weighted = sp.diags_array(share) @ block if sp.issparse(block) else share[:, None] * block
             blocks.append(sp.csr_array(weighted) if sp.issparse(weighted) else weighted)
         total = blocks if not total else [a + b for a, b in zip(total, blocks, strict=True)]
-    beyond[beyond < 1e-9] = 0.0
-    return Rows(total, ids, features.n_features), beyond
+    return Rows(total, ids, features.n_features)
 
 
-def columns(observations: NDArray[Any]) -> FloatArray:
-    """(M, D) numbers, as feature maps take them."""
-    return observations.reshape(len(observations), -1).astype(np.float64, copy=False)
+def pair_system(steps: Steps, rows: Rows, features: FeatureMap, target: Target, support: silence.Support) -> PairSystem:
+    """The system of a policy with continuous actions: of what it draws, the pairs that are like logged ones."""
+    assert steps.log.actions is not None
+    drawn, beyond = drawn_under(features, target, steps.states, steps.log.actions.shape[1], support)
+    return PairSystem(steps, rows, mean_rows(features, columns(steps.states), drawn, rows.ids), beyond)
 
 
-def _encoded(features: FeatureMap, steps: Steps, rows: Rows | None) -> Rows:
-    """The features of the states of steps; ``rows``, if these are they."""
-    same = rows is not None and rows.size == len(steps.states)
-    return rows if rows is not None and same else Rows.of(features, columns(steps.states))
-
-
-def _some(steps: Steps) -> Steps:
+def _known(steps: Steps) -> Steps:
     if not len(steps):
         raise InvalidInputError("the log has no step whose next observation is known: nothing can be learned")
     return steps
+
+
+def _families(features: Offered) -> Sequence[Family]:
+    return features if isinstance(features, Sequence) else [Family("given", "the features given", features)]
+
+
+def _encoded(features: FeatureMap, steps: Steps, kept: Kept | None) -> Rows:
+    """The features of the states of steps, kept for the next time."""
+    kept, key = {} if kept is None else kept, (id(features), len(steps.states))
+    if key not in kept:
+        kept[key] = features, Rows.of(features, columns(steps.states))
+    return kept[key][1]

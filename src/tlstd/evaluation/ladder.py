@@ -17,11 +17,12 @@ import numpy as np
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.episode_values import EpisodeValue, effective_number, episode_value, visited_value
-from tlstd.evaluation.fits import Fit, Starts, fit_actions, fit_pairs, fit_states
+from tlstd.evaluation.families import Family
+from tlstd.evaluation.fits import Fit, Kept, Starts, fit_actions, fit_pairs, fit_states
 from tlstd.evaluation.intervals import NOT_A_CHANGE, NOT_COVERED, Interval, interval_of
 from tlstd.evaluation.least_squares import LeastSquares, units
 from tlstd.evaluation.policies import Target, fitted_probabilities, of_logged_actions
-from tlstd.evaluation.question import Question, features_for
+from tlstd.evaluation.question import Question, offered
 from tlstd.evaluation.rungs import (
     ACTION_VALUES,
     DOUBLY_ROBUST,
@@ -34,8 +35,7 @@ from tlstd.evaluation.rungs import (
     Rung,
 )
 from tlstd.evaluation.silence import DRAWN, Gaps, Limits, Silence, between, largest, seen_limits
-from tlstd.evaluation.steps import HIDDEN, Rows, Steps, backward
-from tlstd.evaluation.systems import ActionSystem, StateSystem
+from tlstd.evaluation.steps import HIDDEN, Steps, backward
 from tlstd.features.base import FeatureMap
 from tlstd.logs.log import Log
 
@@ -100,8 +100,8 @@ class Tails:
 class Fits(Protocol):
     """What a case learns by: from a log in this process, or from parts of one elsewhere."""
 
-    def features(self, case: Case, joint: bool) -> FeatureMap:
-        """The map that the question asks for; ``joint``: of states and continuous actions side by side."""
+    def cells(self, case: Case, joint: bool) -> FeatureMap:
+        """Features by which it is told what a log has; ``joint``: of states and continuous actions side by side."""
         ...
 
     def ratios(self, case: Case, target: Target) -> FloatArray:
@@ -122,17 +122,21 @@ class Fits(Protocol):
 
 
 class LocalFits:
-    """From the case's own log; states are encoded once for all questions about it."""
+    """From the case's own log; families of features are fitted, and states encoded, once for all questions about it."""
 
     def __init__(self) -> None:
-        self._maps: dict[bool, FeatureMap] = {}
-        self._rows: dict[bool, Rows] = {}  # by whether discrete states that are the same share a row
+        self._offered: dict[bool, list[Family]] = {}
+        self._kept: Kept = {}
 
-    def features(self, case: Case, joint: bool) -> FeatureMap:
-        """The map that the question asks for."""
-        if joint not in self._maps:
-            self._maps[joint] = features_for(case.question, case.log, joint=joint)
-        return self._maps[joint]
+    def offered(self, case: Case, joint: bool = False) -> list[Family]:
+        """The families of features."""
+        if joint not in self._offered:
+            self._offered[joint] = offered(case.question, case.log, joint=joint)
+        return self._offered[joint]
+
+    def cells(self, case: Case, joint: bool) -> FeatureMap:
+        """Those of the first family, which are tiles if there is a choice."""
+        return self.offered(case, joint)[0].features
 
     def ratios(self, case: Case, target: Target) -> FloatArray:
         """(len(log),): importance ratios."""
@@ -144,21 +148,15 @@ class LocalFits:
 
     def states(self, case: Case, rhos: FloatArray | None) -> Fit:
         """Values of states."""
-        return self._kept(fit_states(case.log, case.features, case.gamma, rhos, self._rows.get(True)), True)
+        return fit_states(case.log, self.offered(case), case.gamma, rhos, self._kept)
 
     def actions(self, case: Case, target: Target) -> Fit:
         """Action values of discrete actions."""
-        distinct = target.table is None or not case.log.discrete
-        return self._kept(fit_actions(case.log, case.features, case.gamma, target, self._rows.get(distinct)), distinct)
+        return fit_actions(case.log, self.offered(case), case.gamma, target, case.cells, self._kept)
 
     def pairs(self, case: Case, target: Target) -> Fit:
         """Action values of continuous actions."""
-        return fit_pairs(case.log, self.features(case, True), case.gamma, target)
-
-    def _kept(self, fit: Fit, distinct: bool) -> Fit:
-        if isinstance(fit.system, (StateSystem, ActionSystem)):
-            self._rows.setdefault(distinct, fit.system.rows)
-        return fit
+        return fit_pairs(case.log, self.offered(case, True), case.gamma, target, self.cells(case, True))
 
 
 @dataclass(eq=False)
@@ -220,9 +218,9 @@ class Case:
         return next((fit.steps for fit in fits if fit.steps.n_groups == size), self.model.steps)
 
     @cached_property
-    def features(self) -> FeatureMap:
-        """Of states."""
-        return self.fits.features(self, False)
+    def cells(self) -> FeatureMap:
+        """Features of states by which it is told what the log has."""
+        return self.fits.cells(self, False)
 
     @property
     def has_starts(self) -> bool:
@@ -483,7 +481,7 @@ def _ratios(case: Case, target: Target) -> FloatArray | None:
     if case.question.probabilities != "estimate":
         case.notes.append("The log has no probabilities of its actions: there are no rows with importance ratios.")
         return None
-    X = log.transitions(case.features, case.gamma).store
+    X = log.transitions(case.cells, case.gamma).store
     taken, case.known = log.actions.astype(np.int64), False
     behaviour = fitted_probabilities(X[: len(log)], taken, int(taken.max()) + 1)
     case.notes.append(

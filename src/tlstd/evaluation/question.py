@@ -17,17 +17,16 @@ from numpy.typing import ArrayLike
 from tlstd.core import parameters
 from tlstd.core.arrays import as_floats
 from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.evaluation.families import Family, families
+from tlstd.evaluation.families import Name as FamilyName
 from tlstd.evaluation.fits import Starts
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.silence import given_limits
-from tlstd.features.auto_tiles import AutoTiles
 from tlstd.features.base import FeatureMap, check_map
-from tlstd.features.columns import Columns
 from tlstd.features.one_hot import OneHot
 from tlstd.logs.log import Log
 
-FeaturesName: TypeAlias = Literal["auto", "columns"]
-Features: TypeAlias = FeatureMap | FeaturesName
+Features: TypeAlias = FeatureMap | FamilyName
 StartName: TypeAlias = Literal["first", "all"]
 Start: TypeAlias = ArrayLike | StartName
 Probabilities: TypeAlias = Literal["logged", "estimate"]
@@ -91,7 +90,7 @@ class Question:
         if not isinstance(self.features, str):
             check_map(self.features)
         else:
-            parameters.choice("features", self.features, get_args(FeaturesName), why=", or a feature map")
+            parameters.choice("features", self.features, get_args(FamilyName), why=", or a feature map")
         parameters.choice("probabilities", self.probabilities, get_args(Probabilities))
         parameters.positive("level", self.level, high=1.0)
         parameters.flag("cost", self.cost)
@@ -122,19 +121,19 @@ def names_of(estimators: Iterable[str] | None) -> tuple[str, ...] | None:
     return tuple("mean of returns" if name == "Monte Carlo" else name for name in given)
 
 
-def features_for(question: Question, log: Log, *, joint: bool = False, n: int | None = None) -> FeatureMap:
-    """The map that a name stands for with a log; ``joint``: of states and continuous actions side by side.
+def offered(question: Question, log: Log, *, joint: bool = False, n: int | None = None) -> list[Family]:
+    """The families of features of which one is chosen; ``joint``: of states and continuous actions side by side.
 
     ``n`` is the number of steps of the whole log, where this one is a sample of it.
     """
     given = question.features
     if not isinstance(given, str):
-        return given
+        return [Family("given", "the features given", given)]
     states = np.hstack([log.states, log.actions]) if joint and log.actions is not None else log.states
     if log.discrete and not joint:
         assert log.n_observations is not None
-        return OneHot([0], [max(1, log.n_observations - 1)])
-    return AutoTiles.fit(states, n=n) if given == "auto" else Columns(states.shape[1])
+        return [Family("states", "one feature per state", OneHot([0], [max(1, log.n_observations - 1)]))]
+    return families(given, states, len(log) if n is None else n)
 
 
 def start_sets(log: Log, start: Start | None, target: Target | None, sample: Log | None = None) -> list[Starts]:

@@ -75,6 +75,33 @@ class Selection:
     """Held-out error of what was compared; of each λ the best dimension."""
     paths: dict[tuple[float, int], KrylovPath]
     """By λ and fold, as far as they are of all steps."""
+    errors: Errors | None = None
+    """Held-out squared errors of values of states, at the settings of each fold."""
+
+
+class Errors(NamedTuple):
+    """Held-out squared errors, by group of steps."""
+
+    sums: FloatArray
+    """(G,): of each group, in units of ``unit``²."""
+    sizes: FloatArray
+    """(G,): how many predictions these are of."""
+    unit: float
+
+    @property
+    def mean(self) -> float:
+        """Of all, in the same units."""
+        return float(self.sums.sum() / max(1.0, float(self.sizes.sum())))
+
+    def over(self, best: Errors) -> tuple[float, float]:
+        """By how much the mean is larger than another one, and the standard error of that, over groups."""
+        if not np.isfinite(self.mean):
+            return np.inf, 0.0
+        apart, n = self.sums - best.sums, int((self.sizes > 0.0).sum())
+        total = max(1.0, float(self.sizes.sum()))
+        more = float(apart.sum()) / total
+        spread = float(np.square(apart - more * self.sizes).sum()) * n / max(1, n - 1)
+        return more, float(np.sqrt(spread)) / total
 
 
 def weights(system: System, selection: Selection, side: int = 0) -> tuple[IntArray, FloatArray]:
@@ -114,12 +141,19 @@ class _Paths(Arnoldi):
         """Keep x_tᵀq (``what`` 0) or d_tᵀq (1) of the held-out steps of each path, for every vector of its basis."""
         self.held, self._what = [[] for _ in self.folds], what
         self._mine = {fold: np.flatnonzero(self.system.steps.fold == fold) for fold in set(self.folds)}
+        self._rows: dict[int, FloatArray] = {}
+        if self.system.dense:
+            for fold, mine in self._mine.items():
+                self._rows[fold] = self.system.now(mine)
+                if what:
+                    self._rows[fold] -= self.system.steps.discounts[mine, None] * self.system.next(mine)
 
     def _product(self, V: FloatArray, columns: Sequence[int]) -> FloatArray:
         folds, lambdas = [self.folds[c] for c in columns], [self.lambdas[c] for c in columns]
-        seen: list[FloatArray] | None = None if self.held is None else []
-        made = self.system.matvec(V, folds, lambdas, seen)
-        if self.held is not None and seen is not None:
+        seen: list[FloatArray] = []
+        keep = self.held is not None and not self.system.dense
+        made = self.system.matvec(V, folds, lambdas, seen if keep else None)
+        if self.held is not None and keep:
             for i, c in enumerate(columns):
                 self.held[c].append(seen[self._what][self._mine[self.folds[c]], i])
         return made
@@ -127,6 +161,9 @@ class _Paths(Arnoldi):
     def predicted(self, c: int, dimension: int) -> FloatArray:
         """What was kept, of the solution of a dimension."""
         assert self.held is not None
+        if self.system.dense:
+            product: FloatArray = self._rows[self.folds[c]] @ self.paths[c].solution(dimension)
+            return product
         y = self.paths[c].coordinates(dimension)
         out = np.zeros(self._mine[self.folds[c]].size)
         for weight, column in zip(y.tolist(), self.held[c], strict=False):
@@ -169,7 +206,32 @@ def choose(system: StateSystem) -> Selection:
     return again if again.decided and some is system else replace(again if again.decided else found, paths={})
 
 
-def _by_returns(system: StateSystem, lambdas: Sequence[float], only: float | None = None) -> Selection:
+def errors_of_returns(systems: Sequence[StateSystem], lambda_: float) -> list[Errors] | None:
+    """Held-out errors of several systems of the same steps, which differ in their features; None if none can be had.
+
+    Where returns are not seen to their end, they are completed by the median of the systems' values, for all alike.
+    """
+    targets = [_targets_alone(system, lambda_) for system in systems]
+    if any(each is None or each.why for each in targets):
+        return None
+    known = [each for each in targets if each is not None]
+    common = known[0]
+    if common.completed:
+        common = common._replace(values=np.median([each.values for each in known], axis=0))
+    found = [_by_returns(system, (lambda_,), targets=common).errors for system in systems]
+    return [each for each in found if each is not None] if all(each is not None for each in found) else None
+
+
+def _targets_alone(system: StateSystem, lambda_: float) -> Targets | None:
+    folds = system.steps.folds.tolist()
+    if len(folds) < 2:
+        return None
+    return targets_of(system, _Paths(system, [lambda_] * len(folds), folds), 0, fixed_dimension(len(system.steps)))
+
+
+def _by_returns(
+    system: StateSystem, lambdas: Sequence[float], only: float | None = None, targets: Targets | None = None
+) -> Selection:
     steps, folds = system.steps, system.steps.folds.tolist()
     fixed = fixed_dimension(len(steps))
     careful = Setting(lambdas[0] if system.rhos is not None or len(lambdas) < 2 else lambdas[-2], fixed)
@@ -177,7 +239,8 @@ def _by_returns(system: StateSystem, lambdas: Sequence[float], only: float | Non
     if paths is None:
         return _undecided(careful, folds, "there are too few episodes to hold some of them out")
     paths.keep(0)
-    targets = targets_of(system, paths, lambdas.index(careful.lambda_), fixed)
+    if targets is None:
+        targets = targets_of(system, paths, lambdas.index(careful.lambda_), fixed)
     if targets.why:
         return _undecided(careful, folds, targets.why)
     unit = safe_unit(targets.values[targets.usable > 0.0])
@@ -213,7 +276,10 @@ def _by_returns(system: StateSystem, lambdas: Sequence[float], only: float | Non
     note = f"{kind} of {int(targets.usable.sum()):,} states, {_groups(steps)}."
     names = [(lambda_, fold) for lambda_ in lambdas for fold in folds]
     kept = dict(zip(names, paths.paths, strict=True))
-    return Selection(whole, of_fold, True, note, {s: v * unit**2 for s, v in best_scores.items()}, kept)
+    settings = [of_fold[fold] for fold in steps.of_group.tolist()]
+    own = np.array([tables[s.lambda_][g, s.dimension - 1] for g, s in enumerate(settings)])
+    best_scores = {s: v * unit**2 for s, v in best_scores.items()}
+    return Selection(whole, of_fold, True, note, best_scores, kept, Errors(own, sizes, unit))
 
 
 def _best(
@@ -294,19 +360,28 @@ def _groups(steps: Steps) -> str:
     return f"{' and '.join(parts)} in {folds} folds"
 
 
-def thinned(system: SystemT, n: int) -> SystemT:
-    """The system of evenly spaced groups with about n steps; itself, if it has no more."""
-    steps = system.steps
+def thinned_steps(steps: Steps, n: int) -> tuple[Steps, IntArray, IntArray]:
+    """Evenly spaced groups with about n steps, and the places of these steps and of their states.
+
+    They are all steps, if these are no more.
+    """
     every = -(-len(steps) // max(1, n))
     if every <= 1 or steps.n_groups < 2 * FEWEST_GROUPS * every:
-        return system
+        return steps, np.arange(len(steps)), np.arange(len(steps.states))
     rank = np.empty(steps.n_groups, dtype=np.int64)  # every so-manieth group of each fold
     for fold in steps.folds:
         own = np.flatnonzero(steps.of_group == fold)
         rank[own] = np.arange(own.size)
     kept = np.flatnonzero((rank % every == 0)[steps.group])
     used, places = np.unique(np.concatenate([steps.here[kept], steps.after[kept]]), return_inverse=True)
-    some = part(steps, kept, places, steps.states[used])
+    return part(steps, kept, places, steps.states[used]), kept, used
+
+
+def thinned(system: SystemT, n: int) -> SystemT:
+    """The system of evenly spaced groups with about n steps; itself, if it has no more."""
+    some, kept, used = thinned_steps(system.steps, n)
+    if some is system.steps:
+        return system
     made: System
     if isinstance(system, PairSystem):
         pairs = Rows([system.rows.take(kept)], system.ids, system.rows.n_features)
@@ -372,6 +447,48 @@ def choose_for_actions(system: System) -> Selection:
     kept = {(0.0, f): path for f, path in zip(folds, paths.paths, strict=True)} if system is whole else {}
     of_fold = {fold: Setting(0.0, DIMENSIONS[at]) for fold, at in chosen.items()}
     return Selection(Setting(0.0, DIMENSIONS[_largest(table)]), of_fold, True, note, compared, kept)
+
+
+def errors_of_residuals(systems: Sequence[System], tests: FloatArray, actions: IntArray | None) -> list[Errors] | None:
+    """Held-out projected Bellman residuals of several systems of the same steps, which differ in their features.
+
+    ‖g‖² in the norm of C⁻¹ for g = Σ ψ_t δ_t/N over each fold, with C the covariance of ψ: the part of the TD errors
+    that functions ψ of the state can predict, for each action by itself. The functions are the same for all systems.
+
+    Parameters
+    ----------
+    systems : sequence of System
+    tests : (N, k)
+        ψ_t of each step.
+    actions : (N,) integers, optional
+        For continuous actions, None: then ψ_t are functions of both.
+    """
+    steps = systems[0].steps
+    if steps.folds.size < 2 or steps.n_groups < FEWEST_GROUPS:
+        return None
+    of_action = (
+        [np.arange(len(steps))] if actions is None else [np.flatnonzero(actions == a) for a in set(actions.tolist())]
+    )
+    square = float(np.square(tests).sum()) / len(steps)
+    sizes = np.array([np.count_nonzero(steps.fold == fold) for fold in steps.folds], dtype=np.float64)
+    unit = safe_unit(*(system.rewards[0] for system in systems))
+    errors = []
+    for system in systems:
+        folds, W = weights(system, choose_for_actions(system))
+        now, after = system.by_others(W, folds)[:, :2].T
+        residuals = (system.rewards[0] - now + steps.discounts * after) / unit
+        sums = np.zeros(sizes.size)
+        for mine in of_action:
+            X = tests[mine]
+            C = X.T @ X / len(steps)
+            C[np.diag_indices(len(C))] += COVARIANCE_RIDGE * square
+            factor = scipy.linalg.cho_factor(C, overwrite_a=True)
+            for k, fold in enumerate(steps.folds):
+                own = steps.fold[mine] == fold
+                g = X[own].T @ residuals[mine][own] / sizes[k]
+                sums[k] += float(g @ scipy.linalg.cho_solve(factor, g))
+        errors.append(Errors(sums * sizes, sizes, unit))
+    return errors
 
 
 def _largest(table: FloatArray) -> int:

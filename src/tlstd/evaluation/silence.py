@@ -244,6 +244,8 @@ class Support:
     square: float
     """Σ ‖x‖² over all rows."""
     n_rows: int
+    ids: IntArray
+    """(d,): the features."""
 
     @classmethod
     def of(cls, rows: Rows, logged: FloatArray, is_table: bool) -> Support:
@@ -257,7 +259,7 @@ class Support:
             squares += np.asarray(X.power(2).T @ weight[some]).ravel()
             if gram is not None:
                 gram += (X.T @ (sp.diags_array(weight[some]) @ X)).toarray()
-        return cls(is_table, squares, gram, rows.square * rows.size, rows.size)
+        return cls(is_table, squares, gram, rows.square * rows.size, rows.size, rows.ids)
 
     @cached_property
     def root(self) -> FloatArray | None:
@@ -292,7 +294,8 @@ def merged(supports: Sequence[Support], is_table: bool) -> Support:
     whole = None if is_table or any(gram is None for gram in grams) else sum(gram for gram in grams if gram is not None)
     squares = np.sum([each.squares for each in supports], axis=0)
     gram = whole if isinstance(whole, np.ndarray) else None
-    return Support(is_table, squares, gram, sum(s.square for s in supports), sum(s.n_rows for s in supports))
+    size, n = sum(s.square for s in supports), sum(s.n_rows for s in supports)
+    return Support(is_table, squares, gram, size, n, supports[0].ids)
 
 
 def is_table(rows: Rows) -> bool:

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from tlstd.logs.log import Log
 FOLDS = 5
 BLOCK = 50_000
 """Rows that are encoded and multiplied at once."""
+PIECE = 10_000
+"""Steps of which matrices are summed at once."""
 HIDDEN = 0.02
 """A return counts as seen if what is not seen of it weighs no more than this."""
 HORIZONS = 5
@@ -102,6 +105,16 @@ class Rows:
         for block in blocks:
             block.sum_duplicates()
         return Rows(blocks, ids, self.n_features)
+
+    @cached_property
+    def dense(self) -> FloatArray | None:
+        """All rows as one array (M, n); None if they are sparse."""
+        if not self.blocks or any(sp.issparse(block) for block in self.blocks):
+            return None
+        if len(self.blocks) > 1:  # in one place from here on
+            self.blocks = [np.concatenate(self.blocks)]
+        found: FloatArray = self.blocks[0]
+        return found
 
     def times(self, V: FloatArray) -> FloatArray:
         """Rows times the columns of V (n, k): (M, k)."""
@@ -223,6 +236,14 @@ class Steps:
         """The discounted rewards to the end of the group."""
         return self.following(self.rewards, self.discounts)
 
+    @cached_property
+    def pieces(self) -> list[slice]:
+        """Steps of whole groups, about ``PIECE`` at a time."""
+        begins = np.flatnonzero(self.begins)
+        wanted = np.searchsorted(begins, np.arange(0, len(self), PIECE))
+        cuts = np.append(begins[np.unique(np.minimum(wanted, begins.size - 1))], len(self)) if begins.size else [0]
+        return [slice(int(a), int(b)) for a, b in pairwise(np.unique(cuts))]
+
     def following(self, values: FloatArray, factors: FloatArray) -> FloatArray:
         """s with s_t = values_t + factors_t s_{t+1} within groups; values (N,) or (N, k)."""
         return backward(values, np.where(self.ends, 0.0, factors))
@@ -260,6 +281,11 @@ def _solved(band: FloatArray, values: FloatArray, uplo: str) -> FloatArray:
     found, _ = scipy.linalg.lapack.dtbtrs(band, np.array(values, dtype=np.float64, order="F"), uplo=uplo, diag="U")
     result: FloatArray = found.reshape(values.shape)
     return result
+
+
+def columns(observations: NDArray[Any]) -> FloatArray:
+    """(M, D) numbers, as feature maps take them."""
+    return observations.reshape(len(observations), -1).astype(np.float64, copy=False)
 
 
 def steps_of(log: Log, gamma: float, *, distinct: bool = True, known: BoolArray | None = None) -> Steps:

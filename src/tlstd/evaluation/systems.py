@@ -8,6 +8,9 @@ says how x_t and x'_t come from rows of features:
 - :class:`ActionSystem`: x_t = φ(s_t) in the block of a_t, x'_t = Σ_a π(a|s_{t+1}) φ(s_{t+1}) in the block of a.
 - :class:`PairSystem`: x_t and x'_t are given: continuous actions.
 
+With few dense features A is formed after all, once for each λ and fold: products then cost n² in place of a pass over
+the steps.
+
 Traces start anew where a group begins. Columns of V and H may each have a fold of their own, ``WHOLE`` for none. A
 system may be a part of a larger one: :meth:`System.products` and its like are sums that parts add up.
 """
@@ -24,6 +27,8 @@ from tlstd.evaluation.steps import Rows, Steps, backward, forward
 
 WHOLE = -1
 """The system in which nothing is held out."""
+MOST_DENSE = 1_500
+"""Weights of dense features up to which A is formed."""
 
 
 class System:
@@ -46,6 +51,7 @@ class System:
         """Right-hand sides: rewards (N,) of each."""
         self.shift: FloatArray | None = None
         """(n,): a diagonal that is added to A."""
+        self._formed: dict[float, dict[int, FloatArray]] = {}
 
     # --- what a subclass says ---------------------------------------------------------------------------------------
 
@@ -56,6 +62,24 @@ class System:
     def back(self, now: FloatArray, after: FloatArray | None) -> FloatArray:
         """Σ x_t now_t + Σ x'_t after_t, (n, k)."""
         raise NotImplementedError
+
+    @property
+    def dense(self) -> bool:
+        """Whether A is formed."""
+        return False
+
+    def now(self, some: slice | IntArray) -> FloatArray:
+        """x_t (steps, n) of some steps, of dense features."""
+        raise NotImplementedError
+
+    def next(self, some: slice | IntArray) -> FloatArray:
+        """x'_t (steps, n) of some steps, of dense features."""
+        raise NotImplementedError
+
+    def outer(self, some: IntArray, values: FloatArray) -> FloatArray:
+        """Σ x_t s_tᵀ (n, n) over some steps, of dense features, for s_t (steps, n)."""
+        found: FloatArray = self.now(some).T @ values
+        return found
 
     def values(self, V: FloatArray, rows: IntArray) -> FloatArray:
         """Values (len(rows), k) of rows of features under the policy, by weights (n, k)."""
@@ -109,15 +133,49 @@ class System:
             values *= self.rhos[:, None]
         return self._along(values, lambdas, backwards=True)
 
-    def _along(self, values: FloatArray, lambdas: Sequence[float], backwards: bool) -> FloatArray:
+    def formed(self, lambda_: float) -> dict[int, FloatArray]:
+        """T A (n, n) of each fold, and of all steps under ``WHOLE``, of dense features."""
+        if lambda_ in self._formed:
+            return self._formed[lambda_]
+        steps, folds = self.steps, self.steps.folds.tolist()
+        found = {fold: np.zeros((self.n, self.n)) for fold in folds}
+        for piece in steps.pieces:
+            values = self.now(piece) - steps.discounts[piece, None] * self.next(piece)
+            if self.rhos is not None:
+                values *= self.rhos[piece, None]
+            values = self._along(values, [lambda_] * self.n, backwards=True, some=piece)
+            for fold in folds:
+                mine = np.flatnonzero(steps.fold[piece] == fold)
+                found[fold] += self.outer(piece.start + mine, values[mine])
+        found[WHOLE] = sum(found.values(), np.zeros((self.n, self.n)))
+        self._formed[lambda_] = found
+        return found
+
+    def _by_matrix(self, V: FloatArray, folds: Sequence[int], lambdas: Sequence[float], other_way: bool) -> FloatArray:
+        """T A V, or T Aᵀ V, by matrices that were formed."""
+        out = np.empty_like(V)
+        for lambda_, fold in set(zip(lambdas, folds, strict=True)):
+            columns = [c for c, own in enumerate(zip(lambdas, folds, strict=True)) if own == (lambda_, fold)]
+            matrices = self.formed(lambda_)
+            some = V[:, columns]
+            product = (matrices[WHOLE].T if other_way else matrices[WHOLE]) @ some
+            if fold != WHOLE and fold in matrices:
+                product -= (matrices[fold].T if other_way else matrices[fold]) @ some
+            out[:, columns] = product
+        return out
+
+    def _along(
+        self, values: FloatArray, lambdas: Sequence[float], backwards: bool, some: slice = slice(None)
+    ) -> FloatArray:
+        """Sums along the groups of some steps, all if left out; ``lambdas`` are those of the columns."""
         steps = self.steps
-        ratios = 1.0 if self.rhos is None else self.rhos
-        over = ~(steps.ends if backwards else steps.begins)
+        ratios = 1.0 if self.rhos is None else self.rhos[some]
+        over = ~(steps.ends if backwards else steps.begins)[some]
         for lambda_ in set(lambdas) - {0.0}:
             columns = [c for c, own in enumerate(lambdas) if own == lambda_]
             factors = np.where(over, ratios * (steps.gamma * lambda_), 0.0)
-            some = values if len(columns) == len(lambdas) else values[:, columns]
-            found = backward(some, factors) if backwards else forward(some, factors)
+            own = values if len(columns) == len(lambdas) else values[:, columns]
+            found = backward(own, factors) if backwards else forward(own, factors)
             if len(columns) == len(lambdas):
                 return found
             values[:, columns] = found
@@ -126,7 +184,9 @@ class System:
     def products(
         self, V: FloatArray, folds: Sequence[int], lambdas: Sequence[float], seen: list[FloatArray] | None = None
     ) -> FloatArray:
-        """T A V, each column in its own system. ``seen`` gets x_tᵀV and d_tᵀV, (N, k) each."""
+        """T A V, each column in its own system. ``seen`` gets x_tᵀV and d_tᵀV, (N, k) each, where A is not formed."""
+        if self.dense:
+            return self._by_matrix(V, folds, lambdas, other_way=False)
         now, after = self.on(V)
         values = now - self.steps.discounts[:, None] * after
         if seen is not None:
@@ -136,6 +196,8 @@ class System:
 
     def transposed(self, H: FloatArray, folds: Sequence[int], lambdas: Sequence[float]) -> FloatArray:
         """T AᵀH, each column in its own system."""
+        if self.dense:
+            return self._by_matrix(H, folds, lambdas, other_way=True)
         traces = self.traces(H, lambdas)
         self.hide(traces, folds)
         return self.back(traces, -self.steps.discounts[:, None] * traces)
@@ -224,6 +286,19 @@ class StateSystem(RowsSystem):
         super().__init__(steps, rows.ids, rows.ids.size, rhos)
         self.rows = self.behind = rows
 
+    @property
+    def dense(self) -> bool:
+        """Whether A is formed."""
+        return self.n <= MOST_DENSE and self.rows.dense is not None
+
+    def now(self, some: slice | IntArray) -> FloatArray:
+        """x_t of some steps."""
+        return _dense(self.rows)[self.steps.here[some]]
+
+    def next(self, some: slice | IntArray) -> FloatArray:
+        """x'_t of some steps."""
+        return _dense(self.rows)[self.steps.after[some]]
+
     def on(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """x_tᵀV and x'_tᵀV."""
         values = self.rows.times(V)
@@ -258,6 +333,32 @@ class ActionSystem(System):
     def block(self, V: FloatArray, a: int) -> FloatArray:
         """The rows of V that belong to an action."""
         return V[a * self.d : (a + 1) * self.d]
+
+    @property
+    def dense(self) -> bool:
+        """Whether A is formed."""
+        return self.n <= MOST_DENSE and self.rows.dense is not None
+
+    def now(self, some: slice | IntArray) -> FloatArray:
+        """x_t of some steps."""
+        return self._in_blocks(self.steps.here[some], np.eye(self.n_actions)[self.actions[some]])
+
+    def next(self, some: slice | IntArray) -> FloatArray:
+        """x'_t of some steps."""
+        return self._in_blocks(self.steps.after[some], self.chances[self.steps.after[some]])
+
+    def _in_blocks(self, rows: IntArray, chances: FloatArray) -> FloatArray:
+        blocks = chances[:, :, None] * _dense(self.rows)[rows][:, None, :]
+        return blocks.reshape(rows.size, self.n)
+
+    def outer(self, some: IntArray, values: FloatArray) -> FloatArray:
+        """Σ x_t s_tᵀ over some steps, by the actions taken."""
+        out = np.zeros((self.n, self.n))
+        X, taken = _dense(self.rows)[self.steps.here[some]], self.actions[some]
+        for a in range(self.n_actions):
+            mine = np.flatnonzero(taken == a)
+            self.block(out, a)[:] = X[mine].T @ values[mine]
+        return out
 
     def on(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """x_tᵀV and x'_tᵀV."""
@@ -329,6 +430,19 @@ class PairSystem(RowsSystem):
         super().__init__(steps, rows.ids, rows.ids.size)
         self.rows, self.behind, self.beyond = rows, behind, beyond
 
+    @property
+    def dense(self) -> bool:
+        """Whether A is formed."""
+        return self.n <= MOST_DENSE and self.rows.dense is not None and self.behind.dense is not None
+
+    def now(self, some: slice | IntArray) -> FloatArray:
+        """x_t of some steps."""
+        return _dense(self.rows)[some]
+
+    def next(self, some: slice | IntArray) -> FloatArray:
+        """x'_t of some steps."""
+        return _dense(self.behind)[self.steps.after[some]]
+
     def on(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """x_tᵀV and x'_tᵀV."""
         return self.rows.times(V), self.behind.times(V)[self.steps.after]
@@ -339,6 +453,12 @@ class PairSystem(RowsSystem):
         if after is not None:
             out += self.behind.back(gathered(after, self.steps.after, self.behind.size))
         return out
+
+
+def _dense(rows: Rows) -> FloatArray:
+    found = rows.dense
+    assert found is not None
+    return found
 
 
 def constant(sums: FloatArray, n: int) -> FloatArray:

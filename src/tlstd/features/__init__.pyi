@@ -7,7 +7,7 @@ from tlstd.features.combine import Concatenate as Concatenate
 from tlstd.features.combine import StateAction as StateAction
 from tlstd.features.fourier import Fourier as Fourier
 from tlstd.features.one_hot import OneHot as OneHot
-from tlstd.features.quadratic import Quadratic as Quadratic
+from tlstd.features.polynomial import Polynomial as Polynomial
 from tlstd.features.random_fourier import RandomFourier as RandomFourier
 from tlstd.features.rbf import RBF as RBF
 from tlstd.features.registry import FEATURE_MAPS as FEATURE_MAPS

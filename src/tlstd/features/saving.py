@@ -13,7 +13,7 @@ from tlstd.core.file_format import Saved
 from tlstd.errors import StateError, TlstdError
 from tlstd.features.base import FeatureMap
 
-_PLAIN = ("TileCoder", "RBF", "Fourier", "OneHot", "Columns", "Quadratic", "RandomFourier")
+_PLAIN = ("TileCoder", "RBF", "Fourier", "OneHot", "Columns", "Polynomial", "RandomFourier")
 """Maps whose constructor's arguments are attributes of the same names."""
 
 

@@ -76,6 +76,8 @@ def concatenate(logs: Sequence[Log]) -> Log:
         row_clusters=clusters,
         row_cluster_names=cluster_names,
     )
+    if whole.n_episodes == len(whole) > len(set(whole.ids)):  # rows by themselves, counted in each file from 0
+        whole = replace(whole, ids=list(range(len(whole))))
     return replace(whole, source=first.source if len(logs) == 1 else f"{len(logs):,} pieces")
 
 

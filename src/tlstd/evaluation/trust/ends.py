@@ -97,7 +97,7 @@ def _other_reading(evidence: Evidence, changed: Log) -> tuple[float, float, floa
 def _values(evidence: Evidence, log: Log) -> tuple[FloatArray, IntArray]:
     """Values of all logged states under the logged policy, and the rows of first states."""
     steps = steps_of(log, evidence.case.gamma)
-    rows = Rows.of(evidence.case.features, steps.states.reshape(len(steps.states), -1).astype(np.float64))
+    rows = Rows.of(evidence.case.cells, steps.states.reshape(len(steps.states), -1).astype(np.float64))
     chosen = evidence.case.model.selection.whole if evidence.on_policy else Setting(0.8, 20)
     system, lambda_ = StateSystem(steps, rows), [chosen.lambda_]
     path = Arnoldi(lambda V, columns: system.matvec(V, [WHOLE], lambda_), system.b([WHOLE], lambda_, [0]))

@@ -54,11 +54,11 @@ def _far_states(evidence: Evidence, asked: NDArray[Any]) -> NDArray[np.bool_]:
         return ~np.isin(asked, evidence.log.observations)
     near = Neighbours(log.states, np.repeat(np.arange(log.n_episodes), np.diff(log.episodes)))
     rows = asked.reshape(len(asked), -1).astype(np.float64)
-    X = encoded(evidence.case.features, rows)
+    X = encoded(evidence.case.cells, rows)
     far = near.far(rows)
     if sp.issparse(X) and evidence.fit.kind != "joint":
         seen = np.zeros(X.shape[1])
-        seen[evidence.fit.system.ids] = 1.0
+        seen[sp.csr_array(encoded(evidence.case.cells, log.states)).indices] = 1.0
         size = np.abs(sp.csr_array(X))
         far |= size @ (1.0 - seen) > 0.5 * np.asarray(size.sum(axis=1)).ravel()
     return far

@@ -1,4 +1,4 @@
-"""Columns with their squares and products: exact for linear dynamics and quadratic costs."""
+"""Columns, alone or with their squares and products: exact for linear dynamics and quadratic costs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tlstd.features.observed import middle_and_width, observed
 from tlstd.features.states import as_box, as_state, as_states
 
 
-class Quadratic(EqualByArguments):
-    """Columns, their squares, the products of every two of them, and a constant.
+class Polynomial(EqualByArguments):
+    """Columns, of degree 2 also their squares and the products of every two of them, and a constant.
 
     With u_j = (s_j − centre_j) / scale_j, where s is clipped to the box, the features are u_1, …, u_D, then u_j u_k for
     j < k and (u_j² − 1)/√2 in its place for j = k, all divided by the root of their number, and then 1. If the next
@@ -29,23 +29,32 @@ class Quadratic(EqualByArguments):
         Corners of the box; a state outside counts as on its edge.
     centre, scale : (D,)
         Shift and unit of each column; ``scale`` > 0.
+    degree : 1 or 2
+        1: only u_1, …, u_D, and the constant.
     bias : bool
         Whether there is one more feature that is always 1, the last.
 
     Attributes
     ----------
     n_features : int
-        D + D(D + 1)/2 (+ 1).
+        D + D(D + 1)/2 of degree 2, D of degree 1 (+ 1).
 
     Example
     -------
-    >>> quadratic = Quadratic([0.0, 0.0], [4.0, 4.0], centre=[0.0, 0.0], scale=[1.0, 1.0])
+    >>> quadratic = Polynomial([0.0, 0.0], [4.0, 4.0], centre=[0.0, 0.0], scale=[1.0, 1.0])
     >>> (quadratic.encode([2.0, 3.0]) * 5**0.5).round(3)     # 2, 3, (4 − 1)/√2, 2·3, (9 − 1)/√2, and √5 for 1
     array([2.   , 3.   , 2.121, 6.   , 5.657, 2.236])
     """
 
     def __init__(
-        self, low: ArrayLike, high: ArrayLike, *, centre: ArrayLike, scale: ArrayLike, bias: bool = True
+        self,
+        low: ArrayLike,
+        high: ArrayLike,
+        *,
+        centre: ArrayLike,
+        scale: ArrayLike,
+        degree: int = 2,
+        bias: bool = True,
     ) -> None:
         self.low, self.high = as_box(low, high)
         self.centre, self.scale = (
@@ -58,16 +67,17 @@ class Quadratic(EqualByArguments):
         if not (self.scale > 0.0).all():
             raise InvalidParameterError(f"scale is {self.scale.tolist()}: pass numbers > 0")
         self.bias = parameters.flag("bias", bias)
-        self._pairs = np.triu_indices(self.low.size)
+        self.degree = parameters.integer("degree", degree, high=2)
+        self._pairs = np.triu_indices(self.low.size if self.degree == 2 else 0)
         self.n_features = self.low.size + self._pairs[0].size + self.bias
 
     @classmethod
-    def fit(cls, observations: ArrayLike, *, bias: bool = True) -> Quadratic:
+    def fit(cls, observations: ArrayLike, *, degree: int = 2, bias: bool = True) -> Polynomial:
         """The map for observations (N, D), N >= 1."""
         array = observed(observations)
         centre, scale = middle_and_width(array)
         low, high = array.min(axis=0), array.max(axis=0)
-        return cls(low, np.where(high > low, high, low + scale), centre=centre, scale=scale, bias=bias)
+        return cls(low, np.where(high > low, high, low + scale), centre=centre, scale=scale, degree=degree, bias=bias)
 
     def encode(self, state: ArrayLike) -> FloatArray:
         """Features of one state (D,), shape (n_features,)."""
@@ -89,9 +99,9 @@ class Quadratic(EqualByArguments):
         return out
 
     def __repr__(self) -> str:
-        return f"Quadratic({self.low.size} columns: {self.n_features} features)"
+        return f"Polynomial({self.low.size} columns, degree={self.degree}: {self.n_features} features)"
 
 
 EXAMPLES: dict[str, Factory] = {
-    "Quadratic": lambda low, high: Quadratic.fit(np.linspace(*as_box(low, high), 50)),
+    "Polynomial": lambda low, high: Polynomial.fit(np.linspace(*as_box(low, high), 50)),
 }
