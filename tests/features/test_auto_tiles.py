@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -156,3 +158,108 @@ def test_scales_that_cannot_be_used(scale: Any) -> None:
         AutoTiles([scale], tiles=[3], tilings=1)
     with pytest.raises(InvalidParameterError, match="one for each column"):
         AutoTiles([[[0.0, 0.0]]], tiles=[3, 3], tilings=1)
+
+
+def scales_of_any_kind(n_columns: int, rng: np.random.Generator) -> list[FloatArray]:
+    """Scales of one knot and of up to 70, in several units; some have places such as 3/256, others any."""
+    scales = []
+    for _ in range(n_columns):
+        k = int(rng.choice([1, 2, 3, 5, 65, 70]))
+        knots = np.unique(rng.standard_normal(k) * 10.0 ** rng.integers(-300, 300, 1))
+        places = np.sort(rng.choice(257, knots.size, replace=False)) / 256
+        if k == 65:
+            places = np.sort(rng.random(k))
+        if k > 1 and rng.random() < 0.5:
+            places[[0, -1]] = 0.0, 1.0
+        scales.append(np.column_stack([knots, places]))
+    return scales
+
+
+def states_that_test(tiles: AutoTiles, n: int, rng: np.random.Generator) -> FloatArray:
+    """Knots, borders of tiles, the numbers next to them, values between knots, values outside, and infinite ones."""
+    columns = []
+    for scale, n_tiles in zip(tiles.scales, tiles.tiles, strict=True):
+        values, places = scale.T
+        j, k = rng.integers(0, tiles.tilings, n), rng.integers(0, n_tiles + 1, n)
+        borders = np.interp(k / max(1, n_tiles - 1) - j / (tiles.tilings * n_tiles), places, values)
+        column = np.where(rng.random(n) < 0.5, borders, rng.choice(values, n))
+        beside = rng.random(n) < 0.5
+        column[beside] = np.nextafter(column, rng.choice([-np.inf, np.inf], n))[beside]
+        anywhere = rng.uniform(1.5 * values[0] - 0.5 * values[-1], 1.5 * values[-1] - 0.5 * values[0], n)
+        column = np.where(rng.random(n) < 0.3, anywhere, column)
+        column[rng.random(n) < 0.03] = rng.choice([np.inf, -np.inf, 0.0, -0.0])
+        columns.append(column)
+    return np.column_stack(columns)
+
+
+def check_one_by_one(tiles: AutoTiles | TileCoder, states: FloatArray) -> None:
+    """``encode`` has the entries of ``indices``, added up, and those of ``encode_many``, in this order."""
+    X = tiles.encode_many(states)
+    for i, (state, row) in enumerate(zip(states, tiles.indices(states), strict=True)):
+        x = tiles.encode(state)
+        indices, counts = np.unique(row, return_counts=True)
+        part = slice(X.indptr[i], X.indptr[i + 1])
+        assert x.indices.tolist() == indices.tolist() == X.indices[part].tolist(), (tiles, state.tolist())
+        assert x.values.tolist() == counts.tolist() == X.data[part].tolist()
+        assert x.size == tiles.n_features
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_encode_is_indices_bit_for_bit(seed: int) -> None:
+    """200 states of each map, 1 to 20 columns: with more than 16 only neighbours are pairs."""
+    rng = np.random.default_rng(seed)
+    n_columns = int(rng.choice([1, 2, 3, 5, 12, 17, 20]))
+    scales = scales_of_any_kind(n_columns, rng)
+    counts, tilings = rng.integers(1, 34, n_columns).tolist(), int(rng.integers(1, 9))
+    for hash_size in (None, 65_536, int(rng.integers(1, 100))):
+        tiles = AutoTiles(scales, tiles=counts, tilings=tilings, hash_size=hash_size)
+        check_one_by_one(tiles, states_that_test(tiles, 200, rng))
+
+
+@pytest.mark.parametrize("n_columns", [1, 4, 12, 20])
+def test_encode_of_a_fitted_map_is_indices_bit_for_bit(n_columns: int) -> None:
+    rng = np.random.default_rng(n_columns)
+    seen = rng.standard_normal((2_000, n_columns))
+    seen[:, ::3] = rng.integers(0, 5, seen[:, ::3].shape)
+    seen[:, 1::4] = np.exp(5.0 * seen[:, 1::4])
+    tiles = AutoTiles.fit(seen)
+    check_one_by_one(tiles, np.concatenate([seen[:500], states_that_test(tiles, 1_500, rng)]))
+
+
+@pytest.mark.parametrize("counts", [[1, 5], [4, 1], [9, 9]])
+def test_scales_beyond_floating_point(counts: list[int]) -> None:
+    """A slope of 1e323, and a range of 3e308: places are within [0, 1]."""
+    tiny, huge = [[0.0, 0.0], [1e-323, 0.5], [1e-322, 1.0]], [[-1.6e308, 0.25], [1.4e308, 0.5], [1.5e308, 1.0]]
+    with np.errstate(over="ignore"):
+        tiles = AutoTiles([tiny, huge], tiles=counts, tilings=3)
+    states = np.array([[a, b] for a in (0.0, 5e-324, 1e-323, 2e-323, 1.0) for b in (-1e308, 0.0, 1e308, 1.45e308)])
+    indices = tiles.indices(states)
+    assert indices.min() >= 0
+    assert indices.max() < tiles.n_features
+    assert (np.diff(indices) > 0).all()
+    check_one_by_one(tiles, states)
+
+
+def test_a_column_that_is_left_out_is_a_number_too() -> None:
+    tiles = AutoTiles.fit([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0]])
+    assert tiles.encode([1.0, -np.inf]).indices.tolist() == tiles.indices([[1.0, np.inf]])[0].tolist()
+    for refuse in (tiles.encode, lambda state: tiles.indices([state])):
+        with pytest.raises(InvalidInputError, match=r"state 0 is \[1.0, nan\]"):
+            refuse([1.0, np.nan])
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda tiles: pickle.loads(pickle.dumps(tiles))])
+def test_copies_encode_alike(again: Any) -> None:
+    tiles = AutoTiles.fit(np.random.default_rng(9).random((100, 3)))
+    other = again(tiles)
+    assert other == tiles
+    assert hash(other) == hash(tiles)
+    assert_array_equal(other.encode([0.2, 0.9, 0.4]).indices, tiles.indices([[0.2, 0.9, 0.4]])[0])
+
+
+def test_more_features_than_can_be_counted() -> None:
+    plain: Any = [[[0.0, 0.0], [1.0, 1.0]]] * 6
+    with pytest.raises(InvalidParameterError, match="more than 64-bit indices can count: pass hash_size"):
+        AutoTiles(plain, tiles=[2**20] * 6, tilings=2**20)
+    tiles = AutoTiles(plain, tiles=[2**20] * 6, tilings=4, hash_size=2**62)
+    check_one_by_one(tiles, np.random.default_rng(10).random((50, 6)))

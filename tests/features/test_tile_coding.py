@@ -316,6 +316,32 @@ class TestHashing:
         assert_array_equal(X.indices, [0, 1, 3, 5, 0, 2, 3, 5])
         assert_array_equal(X.data, [2, 1, 1, 1, 1, 2, 1, 1])
 
+    @pytest.mark.parametrize(
+        ("tiles", "tilings", "hash_size"),
+        [
+            ((10,), 1, 2),
+            ((10,), 3, 2**62 + 1),
+            ((100, 7), 10, 40),
+            ((3, 1, 4, 200, 7), 33, 5_000),
+            ((9,), 3_000, 2_000),
+        ],
+    )
+    @pytest.mark.parametrize("bias", [False, True])
+    def test_one_state_is_a_row_of_many(self, tiles: tuple[int, ...], tilings: int, hash_size: int, bias: bool) -> None:
+        coder = TileCoder(
+            [-1.0] * len(tiles), [2.0] * len(tiles), tiles=tiles, tilings=tilings, hash_size=hash_size, bias=bias
+        )
+        rng = np.random.default_rng(0)
+        states = np.concatenate([rng.uniform(-1.5, 2.5, (200, len(tiles))), states_on_borders(coder, 300, rng)])
+        states[rng.random(states.shape) < 0.02] = np.inf
+        states[rng.random(states.shape) < 0.02] = -np.inf
+        for state, row in zip(states, coder.indices(states), strict=True):
+            x = coder.encode(state)
+            indices, counts = np.unique(row, return_counts=True)
+            assert x.indices.tolist() == indices.tolist()
+            assert x.values.tolist() == counts.tolist()
+            assert x.size == coder.n_features
+
     def test_one_feature_takes_all(self) -> None:
         coder = TileCoder([0.0, 0.0], [1.0, 1.0], tiles=5, tilings=7, hash_size=1)
         assert_array_equal(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +16,7 @@ from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory
 from tlstd.features.observed import observed
-from tlstd.features.states import as_box, as_state, as_states, binary_rows
+from tlstd.features.states import as_box, as_row, as_states, binary_rows, compiled_tiles, not_a_number
 
 N_KNOTS = 65
 """Quantiles that a scale is made of."""
@@ -62,7 +63,9 @@ class AutoTiles(EqualByArguments):
 
     Notes
     -----
-    O(D log K + n_active) time per state, compiled.
+    ``encode`` takes O(D log K + n_active) time, and for hashed tiles a sort; it is one compiled call. The first call in
+    a process loads numba, and the first call ever compiles. ``indices`` and ``encode_many`` are NumPy and give the
+    same indices.
 
     Example
     -------
@@ -89,13 +92,21 @@ class AutoTiles(EqualByArguments):
         self.tilings = parameters.integer("tilings", tilings, high=2**20)
         self.hash_size = None if hash_size is None else parameters.integer("hash_size", hash_size, high=2**62)
         used = [i for i, scale in enumerate(self.scales) if len(scale) > 1]
-        self._groups = [(i,) for i in used] + (
-            list(combinations(used, 2)) if len(used) <= ALL_PAIRS else list(pairwise(used))
-        )
-        sizes = [self.tilings * int(np.prod([self.tiles[i] for i in group])) for group in self._groups]
-        self._offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        self.n_features = (int(self._offsets[-1]) if self.hash_size is None else self.hash_size) + 1
-        self.n_active = self.tilings * len(self._groups) + 1
+        pairs = list(combinations(used, 2)) if len(used) <= ALL_PAIRS else list(pairwise(used))
+        groups = [(i, i) for i in used] + pairs  # a column by itself is a pair with itself
+        sizes = [self.tilings * math.prod(self.tiles[i] for i in set(group)) for group in groups]
+        self.n_features = (sum(sizes) if self.hash_size is None else self.hash_size) + 1
+        self.n_active = self.tilings * len(groups) + 1
+        if self.n_features >= 2**63:
+            raise InvalidParameterError(
+                f"the tiles make {self.n_features} features, more than 64-bit indices can count: pass hash_size"
+            )
+        # rows for the kernel: where the scale of a column begins and ends, and its tiles; a group and its first index
+        spans = pairwise(accumulate(map(len, self.scales), initial=0))
+        firsts = np.cumsum([0, *sizes], dtype=np.int64)[:-1]
+        self._knots = np.concatenate(self.scales)
+        self._columns = np.array([(*span, n) for span, n in zip(spans, self.tiles, strict=True)], dtype=np.int64)
+        self._groups = np.column_stack([np.array(groups, dtype=np.int64).reshape(-1, 2), firsts])
 
     @classmethod
     def fit(cls, observations: ArrayLike, *, n: int | None = None) -> AutoTiles:
@@ -119,17 +130,16 @@ class AutoTiles(EqualByArguments):
         array = as_states(states, len(self.scales))
         tilings = np.arange(self.tilings)
         cells: dict[int, IntArray] = {}
-        for i in {column for group in self._groups for column in group}:
+        for i in np.unique(self._groups[:, :2]).tolist():
             scale, n = self.scales[i], self.tiles[i]
-            place = np.interp(array[:, i], scale[:, 0], scale[:, 1])
-            tile = np.floor((place[:, None] + tilings / (self.tilings * n)) * (n - 1))
-            cells[i] = np.minimum(tile, n - 1).astype(np.int64)
+            place = np.minimum(np.interp(array[:, i], scale[:, 0], scale[:, 1]), 1.0)  # inf between values 1e-309 apart
+            cells[i] = np.floor((place[:, None] + tilings / (self.tilings * n)) * (n - 1)).astype(np.int64)
         index = np.empty((len(array), self.n_active), dtype=np.int64)
-        for g, group in enumerate(self._groups):
-            found = tilings
-            for i in group:
-                found = found * self.tiles[i] + cells[i]
-            index[:, g * self.tilings : (g + 1) * self.tilings] = found + self._offsets[g]
+        for g, (a, b, first) in enumerate(self._groups.tolist()):
+            found = tilings * self.tiles[a] + cells[a]
+            if b != a:
+                found = found * self.tiles[b] + cells[b]
+            index[:, g * self.tilings : (g + 1) * self.tilings] = found + first
         if self.hash_size is not None:
             index = _hashed(index, self.hash_size)
         index[:, -1] = self.n_features - 1
@@ -137,8 +147,14 @@ class AutoTiles(EqualByArguments):
 
     def encode(self, state: ArrayLike) -> SparseVector:
         """Features of one state (D,)."""
-        index = self.indices(as_state(state, len(self.scales)))[0]
-        return SparseVector(index, np.ones(index.size), self.n_features)
+        row = as_row(state, len(self.scales))
+        index, values = np.empty(self.n_active, dtype=np.int64), np.empty(self.n_active)
+        is_hashed = self.hash_size is not None
+        arguments = self._knots, self._columns, self._groups, self.tilings, self.n_features, is_hashed
+        n = compiled_tiles().auto_tiles(row, *arguments, index, values)
+        if not n:
+            raise not_a_number(row[None], 0)
+        return SparseVector._trusted(index[:n], values[:n], self.n_features)
 
     def encode_many(self, states: ArrayLike) -> sp.csr_array:
         """Features of states (N, D), as a canonical csr_array of shape (N, n_features) with 64-bit indices."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,18 @@ def as_counts(
     return tuple(parameters.integer(f"{name}[{i}]", count, low=low, why=why) for i, count in enumerate(value))
 
 
-def as_state(state: ArrayLike, n_dimensions: int) -> FloatArray:
-    """Return one state (D,) as states (1, D); whether it is a number is for :func:`as_states` to say."""
+def as_row(state: ArrayLike, n_dimensions: int) -> FloatArray:
+    """Return one state (D,) as compiled functions take it; whether it is a number is for them to say."""
     is_plain = type(state) is np.ndarray and state.dtype is _FLOAT  # spares a look at what else it could be
     array: FloatArray = state if is_plain else as_real(state, "the state")  # type: ignore[assignment]
     if array.shape != (n_dimensions,):
         raise InvalidInputError(f"the state has shape {array.shape}: pass ({n_dimensions},), or use encode_many")
-    return array[None]
+    return array if array.flags.carray else array.copy()  # C-ordered and writeable, the one kind that is compiled for
+
+
+def as_state(state: ArrayLike, n_dimensions: int) -> FloatArray:
+    """Return one state (D,) as states (1, D); whether it is a number is for :func:`as_states` to say."""
+    return as_row(state, n_dimensions)[None]
 
 
 def as_states(states: ArrayLike, n_dimensions: int, *, with_nan: bool = False) -> FloatArray:
@@ -68,6 +74,14 @@ def as_states(states: ArrayLike, n_dimensions: int, *, with_nan: bool = False) -
 def not_a_number(states: FloatArray, row: int) -> InvalidInputError:
     """Return the error that ``states[row]`` is not a number."""
     return InvalidInputError(f"state {row} is {states[row].tolist()}: clean or drop states that are not a number")
+
+
+@cache
+def compiled_tiles() -> Any:
+    """The kernels of tiles; imported on first use, so that making a map does not load numba."""
+    from tlstd.features.kernels import tiles
+
+    return tiles
 
 
 def binary_rows(index: IntArray, n_features: int, *, rising: bool) -> sp.csr_array:

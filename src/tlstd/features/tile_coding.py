@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,9 +14,7 @@ from tlstd.core.arrays import FloatArray, IntArray, locked
 from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory
-from tlstd.features.states import as_box, as_counts, as_state, as_states, binary_rows, not_a_number
-
-_FLOAT = np.dtype(np.float64)
+from tlstd.features.states import as_box, as_counts, as_row, as_states, binary_rows, compiled_tiles, not_a_number
 
 
 class TileCoder(EqualByArguments):
@@ -140,7 +136,7 @@ class TileCoder(EqualByArguments):
 
     def _indices(self, array: FloatArray) -> IntArray:
         """As :meth:`indices`, of an array (N, D)."""
-        kernels = _kernels()
+        kernels = compiled_tiles()
         flags = array.flags  # C-ordered and writeable, the one kind that is compiled for
         if not (flags.c_contiguous and flags.writeable):
             array = array.copy()
@@ -160,14 +156,19 @@ class TileCoder(EqualByArguments):
 
     def encode(self, state: ArrayLike) -> SparseVector:
         """Features of one state (D,)."""
-        if type(state) is np.ndarray and state.dtype is _FLOAT and state.shape == self._counts.shape and self._is_short:
-            index = np.empty(self.n_active, dtype=np.int64)
-            if state.flags.carray and _kernels().short_tile_index(state, self._box, self._counts, self.tilings, index):
+        row = as_row(state, self.low.size)
+        index = np.empty(self.n_active, dtype=np.int64)
+        arguments = row, self._box, self._counts, self.tilings
+        if self._is_short:
+            if compiled_tiles().short_tile_index(*arguments, index):
                 return SparseVector._trusted(index, self._ones, self.n_features)
-        index = self._indices(as_state(state, self.low.size))[0]
-        if self.hash_size is None:  # they rise
-            return SparseVector._trusted(index, self._ones, self.n_features)
-        return SparseVector(index, self._ones, self.n_features)
+        elif self.hash_size is None:
+            return SparseVector._trusted(self._indices(row[None])[0], self._ones, self.n_features)
+        else:
+            values = np.empty(self.n_active)
+            if n := compiled_tiles().hashed_tiles(*arguments, self.hash_size, index, values):
+                return SparseVector._trusted(index[:n], values[:n], self.n_features)
+        raise not_a_number(row[None], 0)
 
     def encode_many(self, states: ArrayLike) -> sp.csr_array:
         """Features of states (N, D), as a canonical csr_array of shape (N, n_features) with 64-bit indices."""
@@ -178,14 +179,6 @@ class TileCoder(EqualByArguments):
         tiles = "×".join(str(n) for n in self.tiles)
         hashed = "" if self.hash_size is None else f", hash_size={self.hash_size}"
         return f"TileCoder({self.tilings} tilings of {tiles}{hashed}, bias={self.bias}: {self.n_features} features)"
-
-
-@cache
-def _kernels() -> Any:
-    """The kernels; imported on first use, so that making a coder does not load numba."""
-    from tlstd.features.kernels import tiles
-
-    return tiles
 
 
 EXAMPLES: dict[str, Factory] = {
