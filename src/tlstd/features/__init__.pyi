@@ -6,6 +6,7 @@ from tlstd.features.columns import Columns as Columns
 from tlstd.features.combine import Concatenate as Concatenate
 from tlstd.features.combine import StateAction as StateAction
 from tlstd.features.fourier import Fourier as Fourier
+from tlstd.features.leaves import Leaves as Leaves
 from tlstd.features.one_hot import OneHot as OneHot
 from tlstd.features.rbf import RBF as RBF
 from tlstd.features.registry import FEATURE_MAPS as FEATURE_MAPS

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, IntArray, as_real, locked
 from tlstd.data.vectors import SparseVector
-from tlstd.errors import InvalidInputError, InvalidParameterError
+from tlstd.errors import InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory
-from tlstd.features.states import as_box, as_state, as_states, binary_rows
+from tlstd.features.states import as_box, as_observations, as_state, as_states, binary_rows
 
 N_KNOTS = 65
 """Quantiles that a scale is made of."""
@@ -105,12 +105,7 @@ class AutoTiles(EqualByArguments):
         ``n`` is the number of steps of the whole log where the observations are a sample of it: the number of tiles per
         dimension follows ``n``, and the scales follow the sample. Left out, it is N.
         """
-        array = as_real(observations, "observations")
-        if array.ndim != 2 or 0 in array.shape:
-            raise InvalidInputError(f"observations have shape {array.shape}: pass (N, D), at least one of each")
-        if not np.isfinite(array).all():
-            row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
-            raise InvalidInputError(f"observation {row} is {array[row].tolist()}: drop what is not finite")
+        array = as_observations(observations)
         n = len(array) if n is None else parameters.integer("n", n)
         array = array[:: -(-len(array) // MOST_ROWS)]
         most = int(np.clip(round(2.0 * n ** (1 / 6)), FEWEST_TILES, MOST_TILES))
