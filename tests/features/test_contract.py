@@ -59,7 +59,7 @@ def test_rows_that_are_not_looked_at_again_are_sound(features: FeatureMap, low: 
     states = np.concatenate([rng.uniform(low - 1.0, high + 1.0, size=(50, low.size)), [low, high]])
     states[rng.random(states.shape) < 0.2] = rng.choice([np.inf, -np.inf, 1e300, -1e300, -0.0])
     says_so = "_makes_sound_rows" in vars(type(features))
-    assert says_so == (type(features).__name__ in ("TileCoder", "AutoTiles"))
+    assert says_so == (type(features).__name__ in ("TileCoder", "AutoTiles", "Leaves"))
     if says_so:
         made = encoded_once(features, states)
         assert isinstance(made, TrustedMatrix)

@@ -60,6 +60,7 @@ def test_maps_of_maps() -> None:
         {"kind": "TileCoder", "low": [0], "high": [1], "tiles": [-1], "tilings": 1, "bias": False, "hash_size": None},
         {"kind": "AutoTiles", "n_columns": 2, "tiles": [2, 2], "tilings": 1, "hash_size": None},
         {"kind": "AutoTiles", "n_columns": 10**9, "tiles": [2], "tilings": 1, "hash_size": None},
+        {"kind": "Leaves", "n_columns": 1, "base": 0.0},
         {"kind": "StateAction", "features": {"kind": "Columns", "n_columns": 1, "bias": True}, "n_actions": 0},
         {"kind": "Concatenate", "maps": []},
         {"kind": "Concatenate", "maps": 3},

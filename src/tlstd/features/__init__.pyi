@@ -6,6 +6,7 @@ from tlstd.features.columns import Columns as Columns
 from tlstd.features.combine import Concatenate as Concatenate
 from tlstd.features.combine import StateAction as StateAction
 from tlstd.features.fourier import Fourier as Fourier
+from tlstd.features.leaves import Leaves as Leaves
 from tlstd.features.one_hot import OneHot as OneHot
 from tlstd.features.polynomial import Polynomial as Polynomial
 from tlstd.features.random_fourier import RandomFourier as RandomFourier

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tlstd.core.arrays import FloatArray, as_real
+from tlstd.core.arrays import FloatArray
 from tlstd.core.units import safe_unit
-from tlstd.errors import InvalidInputError
+from tlstd.features.states import as_observations
 
 MOST_ROWS = 1_000_000
 """Observations that a map is fitted to: of more, evenly spaced ones."""
@@ -15,12 +15,7 @@ MOST_ROWS = 1_000_000
 
 def observed(observations: ArrayLike) -> FloatArray:
     """Observations (N, D), checked: finite numbers, at least one row and one column."""
-    array = as_real(observations, "observations")
-    if array.ndim != 2 or 0 in array.shape:
-        raise InvalidInputError(f"observations have shape {array.shape}: pass (N, D), at least one of each")
-    if not np.isfinite(array).all():
-        row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
-        raise InvalidInputError(f"observation {row} is {array[row].tolist()}: drop what is not finite")
+    array = as_observations(observations)
     return array[:: -(-len(array) // MOST_ROWS)]
 
 

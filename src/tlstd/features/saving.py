@@ -45,6 +45,9 @@ def description(features: FeatureMap) -> tuple[dict[str, Any], dict[str, NDArray
             "tilings": made.tilings,
             "hash_size": made.hash_size,
         }, arrays
+    if kind == "Leaves":
+        arrays = {name: getattr(made, name) for name in ("columns", "thresholds", "leaf_values")}
+        return {"kind": kind, "n_columns": made.n_columns, "base": made.base}, arrays
     if kind == "StateAction":
         inside, arrays = description(made.features)
         return {"kind": kind, "features": inside, "n_actions": made.n_actions}, arrays
@@ -83,6 +86,10 @@ def _made(described: Any, saved: Saved, depth: int = 0) -> Any:
             raise StateError("its feature map has tiles for other columns")
         scales = [saved.floats(f"scale{i}", None, 2) for i in range(n_columns)]
         return tlstd.AutoTiles(scales, **arguments)
+    if kind == "Leaves":
+        columns = saved.integers("columns", None, None, low=0, high=2**63 - 1)
+        thresholds, leaf_values = (saved.floats(name, None, None) for name in ("thresholds", "leaf_values"))
+        return tlstd.Leaves(columns, thresholds, leaf_values, **arguments)
     if kind == "StateAction":
         return tlstd.StateAction(_made(arguments["features"], saved, depth + 1), arguments["n_actions"])
     if kind == "Concatenate":

@@ -71,6 +71,17 @@ def as_states(states: ArrayLike, n_dimensions: int, *, with_nan: bool = False) -
     return array
 
 
+def as_observations(observations: ArrayLike) -> FloatArray:
+    """Return what a map is made from, (N, D), finite, at least one of each."""
+    array = as_real(observations, "observations")
+    if array.ndim != 2 or 0 in array.shape:
+        raise InvalidInputError(f"observations have shape {array.shape}: pass (N, D), at least one of each")
+    if not np.isfinite(array).all():
+        row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+        raise InvalidInputError(f"observation {row} is {array[row].tolist()}: drop what is not finite")
+    return array
+
+
 def not_a_number(states: FloatArray, row: int) -> InvalidInputError:
     """Return the error that ``states[row]`` is not a number."""
     return InvalidInputError(f"state {row} is {states[row].tolist()}: clean or drop states that are not a number")
