@@ -36,8 +36,6 @@ WIDTHS = (0.5, 1.0, 2.0)
 """Of random Fourier features, in median distances of two observations."""
 WAVES = 300
 """Random Fourier features."""
-TESTS = 100
-"""Functions by which residuals of action values are predicted."""
 MOST_COLUMNS = 64
 """Columns up to which there are products of every two."""
 MOST_NUMBERS = 50_000_000
@@ -195,9 +193,7 @@ def of_actions(offered: Sequence[Family], whole: Actions) -> Choice:
 
     def errors(some: Sequence[Family], sample: Steps, kept: IntArray, used: IntArray) -> list[Errors] | None:
         states, part = columns(sample.states), whole.part(sample, kept, used)
-        systems = [part.system(Rows.of(family.features, states)) for family in some]
-        tests = RandomFourier.fit(states, n_features=TESTS).encode_many(states)
-        return select.errors_of_residuals(systems, tests[sample.here], part.actions)
+        return select.errors_of_residuals([part.system(Rows.of(family.features, states)) for family in some])
 
     return chosen(offered, whole.steps, errors)
 
@@ -207,7 +203,6 @@ def of_pairs(offered: Sequence[Family], whole: Pairs) -> Choice:
 
     def errors(some: Sequence[Family], sample: Steps, kept: IntArray, used: IntArray) -> list[Errors] | None:
         part = whole.part(sample, kept, used)
-        tests = RandomFourier.fit(part.joint, n_features=TESTS).encode_many(part.joint)
-        return select.errors_of_residuals([part.system(family.features) for family in some], tests, None)
+        return select.errors_of_residuals([part.system(family.features) for family in some])
 
     return chosen(offered, whole.steps, errors)

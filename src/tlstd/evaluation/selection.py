@@ -51,6 +51,8 @@ WORSE = 3
 """Dimensions in a row that are worse than the best, after which it ends."""
 COVARIANCE_RIDGE = 1e-3
 """Added to the feature covariance, in units of the mean ‖x‖²."""
+SMALLEST = 1e-6
+"""Added to the covariance of values, in units of its trace."""
 DENSE = 5_000
 """Features up to which the covariance is decomposed; beyond, its systems are solved by conjugate gradients."""
 
@@ -104,15 +106,20 @@ class Errors(NamedTuple):
         return more, float(np.sqrt(spread)) / total
 
 
-def weights(system: System, selection: Selection, side: int = 0) -> tuple[IntArray, FloatArray]:
-    """The folds, ``WHOLE`` last, and W (n, folds + 1): the solutions without each of them."""
+def weights(
+    system: System, selection: Selection, side: int = 0, *, whole: bool = True
+) -> tuple[IntArray, FloatArray]:
+    """The folds, ``WHOLE`` last, and W (n, folds + 1): the solutions without each of them.
+
+    Without ``whole`` the last one, of all episodes, is left 0.
+    """
     folds = np.append(system.steps.folds, WHOLE)
     settings = [selection.whole if fold == WHOLE else selection.of_fold[fold] for fold in folds.tolist()]
     known = selection.paths if side == 0 else {}
     missing = [
         (s.lambda_, f)
         for s, f in zip(settings, folds.tolist(), strict=True)
-        if (s.lambda_, f) not in known and (f == WHOLE or system.steps.folds.size > 1)
+        if (s.lambda_, f) not in known and (whole if f == WHOLE else system.steps.folds.size > 1)
     ]
     found = dict(known)
     if missing:
@@ -435,7 +442,7 @@ def choose_for_actions(system: System) -> Selection:
             mine = np.flatnonzero(steps.fold == fold)
             residuals[mine, j] = (system.rewards[0][mine] - paths.predicted(j, m)) / unit / max(1, mine.size)
         projected = system.back(residuals, None)
-        squares.append([norm.square(projected[:, j]) for j in range(len(folds))])
+        squares.append(norm.squares(projected).tolist())
         means = np.mean(squares, axis=1)
         worse = len(means) - 1 - int(means.argmin())
         if (m >= AT_LEAST and worse >= WORSE) or all(path.finished for path in paths.paths):
@@ -449,46 +456,32 @@ def choose_for_actions(system: System) -> Selection:
     return Selection(Setting(0.0, DIMENSIONS[_largest(table)]), of_fold, True, note, compared, kept)
 
 
-def errors_of_residuals(systems: Sequence[System], tests: FloatArray, actions: IntArray | None) -> list[Errors] | None:
-    """Held-out projected Bellman residuals of several systems of the same steps, which differ in their features.
+def errors_of_residuals(systems: Sequence[System]) -> list[Errors] | None:
+    """Held-out Bellman residuals of several systems of the same steps, which differ in their features.
 
-    ‖g‖² in the norm of C⁻¹ for g = Σ ψ_t δ_t/N over each fold, with C the covariance of ψ: the part of the TD errors
-    that functions ψ of the state can predict, for each action by itself. The functions are the same for all systems.
-
-    Parameters
-    ----------
-    systems : sequence of System
-    tests : (N, k)
-        ψ_t of each step.
-    actions : (N,) integers, optional
-        For continuous actions, None: then ψ_t are functions of both.
+    gᵀC⁻¹g for g = Σ ψ_t δ_t/N and C = Σ ψ_t ψ_tᵀ/N, where ψ_t are the values of step t by all of the systems and 1.
+    Where the values q of a system are wrong and those of another one, p, are right, the TD errors of q go along with
+    p − q. Right values have TD errors of mean zero wherever they are, and so go along with nothing.
     """
-    steps = systems[0].steps
+    steps, n = systems[0].steps, len(systems[0].steps)
     if steps.folds.size < 2 or steps.n_groups < FEWEST_GROUPS:
         return None
-    of_action = (
-        [np.arange(len(steps))] if actions is None else [np.flatnonzero(actions == a) for a in set(actions.tolist())]
-    )
-    square = float(np.square(tests).sum()) / len(steps)
-    sizes = np.array([np.count_nonzero(steps.fold == fold) for fold in steps.folds], dtype=np.float64)
     unit = safe_unit(*(system.rewards[0] for system in systems))
-    errors = []
+    values, residuals = [np.ones(n)], []
     for system in systems:
-        folds, W = weights(system, choose_for_actions(system))
-        now, after = system.by_others(W, folds)[:, :2].T
-        residuals = (system.rewards[0] - now + steps.discounts * after) / unit
-        sums = np.zeros(sizes.size)
-        for mine in of_action:
-            X = tests[mine]
-            C = X.T @ X / len(steps)
-            C[np.diag_indices(len(C))] += COVARIANCE_RIDGE * square
-            factor = scipy.linalg.cho_factor(C, overwrite_a=True)
-            for k, fold in enumerate(steps.folds):
-                own = steps.fold[mine] == fold
-                g = X[own].T @ residuals[mine][own] / sizes[k]
-                sums[k] += float(g @ scipy.linalg.cho_solve(factor, g))
-        errors.append(Errors(sums * sizes, sizes, unit))
-    return errors
+        folds, W = weights(system, choose_for_actions(system), whole=False)
+        now, after = system.by_others(W, folds)[:, :2].T / unit
+        values.append(now)
+        residuals.append(system.rewards[0] / unit - now + steps.discounts * after)
+    tests = np.column_stack(values)
+    C = tests.T @ tests / n
+    C[np.diag_indices(len(C))] += SMALLEST * float(np.trace(C))
+    found, sizes = [], steps.sums(np.ones(n))
+    for errors in residuals:
+        along = tests @ np.linalg.solve(C, tests.T @ errors / n) * errors
+        sums = steps.sums(along)
+        found.append(Errors(2.0 * sums - float(along.mean()) * sizes, sizes, unit))  # whose mean is gᵀC⁻¹g
+    return found
 
 
 def _largest(table: FloatArray) -> int:
@@ -515,11 +508,15 @@ class _Covariance:
         found: tuple[FloatArray, bool] = scipy.linalg.cho_factor(C, overwrite_a=True)
         return found
 
-    def square(self, g: FloatArray) -> float:
-        """gᵀC⁻¹g."""
+    def squares(self, G: FloatArray) -> FloatArray:
+        """gᵀC⁻¹g of each column of G (n, k)."""
         if self.factors is not None:
-            parts = zip(np.split(g, len(self.factors)), self.factors, strict=True)
-            return sum(float(part @ scipy.linalg.cho_solve(factor, part)) for part, factor in parts)
+            parts = zip(np.split(G, len(self.factors)), self.factors, strict=True)
+            solved = [(g, scipy.linalg.cho_solve(factor, g, check_finite=False)) for g, factor in parts]
+            return np.sum([np.einsum("ij,ij->j", g, x) for g, x in solved], axis=0)
+        return np.array([self._square(g) for g in G.T])
+
+    def _square(self, g: FloatArray) -> float:
         from scipy.sparse.linalg import LinearOperator, cg  # here: slow to import, and small systems need none of it
 
         def apply(v: FloatArray) -> FloatArray:

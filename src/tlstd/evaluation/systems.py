@@ -27,8 +27,8 @@ from tlstd.evaluation.steps import Rows, Steps, backward, forward
 
 WHOLE = -1
 """The system in which nothing is held out."""
-MOST_DENSE = 1_500
-"""Weights of dense features up to which A is formed."""
+MOST_DENSE, STEPS_PER_WEIGHT = 1_500, 4
+"""Weights of dense features up to which A is formed, and for each of them so many steps."""
 
 
 class System:
@@ -154,14 +154,13 @@ class System:
     def _by_matrix(self, V: FloatArray, folds: Sequence[int], lambdas: Sequence[float], other_way: bool) -> FloatArray:
         """T A V, or T Aᵀ V, by matrices that were formed."""
         out = np.empty_like(V)
-        for lambda_, fold in set(zip(lambdas, folds, strict=True)):
-            columns = [c for c, own in enumerate(zip(lambdas, folds, strict=True)) if own == (lambda_, fold)]
-            matrices = self.formed(lambda_)
-            some = V[:, columns]
-            product = (matrices[WHOLE].T if other_way else matrices[WHOLE]) @ some
-            if fold != WHOLE and fold in matrices:
-                product -= (matrices[fold].T if other_way else matrices[fold]) @ some
-            out[:, columns] = product
+        for lambda_ in set(lambdas):
+            columns = [c for c, own in enumerate(lambdas) if own == lambda_]
+            matrices = {fold: A.T if other_way else A for fold, A in self.formed(lambda_).items()}
+            out[:, columns] = matrices[WHOLE] @ V[:, columns]
+            for fold in {folds[c] for c in columns} & set(matrices) - {WHOLE}:
+                own = [c for c in columns if folds[c] == fold]
+                out[:, own] -= matrices[fold] @ V[:, own]
         return out
 
     def _along(
@@ -289,7 +288,7 @@ class StateSystem(RowsSystem):
     @property
     def dense(self) -> bool:
         """Whether A is formed."""
-        return self.n <= MOST_DENSE and self.rows.dense is not None
+        return self.rows.dense is not None and _pays(self)
 
     def now(self, some: slice | IntArray) -> FloatArray:
         """x_t of some steps."""
@@ -337,7 +336,7 @@ class ActionSystem(System):
     @property
     def dense(self) -> bool:
         """Whether A is formed."""
-        return self.n <= MOST_DENSE and self.rows.dense is not None
+        return self.rows.dense is not None and _pays(self)
 
     def now(self, some: slice | IntArray) -> FloatArray:
         """x_t of some steps."""
@@ -433,7 +432,7 @@ class PairSystem(RowsSystem):
     @property
     def dense(self) -> bool:
         """Whether A is formed."""
-        return self.n <= MOST_DENSE and self.rows.dense is not None and self.behind.dense is not None
+        return self.rows.dense is not None and self.behind.dense is not None and _pays(self)
 
     def now(self, some: slice | IntArray) -> FloatArray:
         """x_t of some steps."""
@@ -453,6 +452,11 @@ class PairSystem(RowsSystem):
         if after is not None:
             out += self.behind.back(gathered(after, self.steps.after, self.behind.size))
         return out
+
+
+def _pays(system: System) -> bool:
+    """Whether products with A of dense features are cheaper than passes over the steps."""
+    return system.n <= min(MOST_DENSE, len(system.steps) / STEPS_PER_WEIGHT)
 
 
 def _dense(rows: Rows) -> FloatArray:
