@@ -23,8 +23,7 @@ Found = tuple[Callable[[FloatArray], FloatArray], str]
 def evaluated(features: Any, made: Problem, log: Log, seed: int) -> Found:
     """The value function of ``evaluate`` with these features."""
     row = OF_VALUES if made.policy is None else OF_ACTIONS
-    asked = {} if made.policy is None else {"policy": made.policy}
-    report = evaluate(log, gamma=made.gamma, features=features, estimators=[row], **asked)
+    report = evaluate(log, gamma=made.gamma, features=features, policy=made.policy, estimators=[row])
     return report.predict, repr(report.features)
 
 

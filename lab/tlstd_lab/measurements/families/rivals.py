@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,6 +32,22 @@ def sweeps(gamma: float, from_returns: bool) -> int:
     """How many sweeps follow the first regression."""
     most = FROM_RETURNS if from_returns else FROM_REWARDS
     return most if gamma >= 1.0 else min(most, math.ceil(math.log(SETTLED) / math.log(gamma)))
+
+
+class Regression(Protocol):
+    """What is fitted in each sweep."""
+
+    def begin(self, X: FloatArray, y: FloatArray) -> None:
+        """The first fit."""
+        ...
+
+    def fit(self, X: FloatArray, y: FloatArray) -> None: ...
+
+    def predict(self, X: FloatArray) -> FloatArray: ...
+
+    def sweeps(self, gamma: float, from_returns: bool) -> int:
+        """How many fits follow the first one."""
+        ...
 
 
 class Trees:
@@ -84,7 +100,7 @@ class Network:
         return found
 
 
-def fitted(make: Callable[[int], Trees | Network], made: Problem, log: Log, seed: int) -> Values:
+def fitted(make: Callable[[int], Regression], made: Problem, log: Log, seed: int) -> Values:
     """The value function after the last sweep."""
     after, known = following(log)
     rewards, ended = log.rewards[known], log.terminated[known]
@@ -105,7 +121,7 @@ def fitted(make: Callable[[int], Trees | Network], made: Problem, log: Log, seed
 
 
 def _regressed(
-    model: Trees | Network, fit: Callable[[FloatArray, FloatArray], None], X: FloatArray, targets: FloatArray
+    model: Regression, fit: Callable[[FloatArray, FloatArray], None], X: FloatArray, targets: FloatArray
 ) -> Values:
     """The model after a fit to targets that are brought to mean 0 and deviation 1."""
     centre, scale = float(targets.mean()), float(targets.std()) or 1.0

@@ -121,7 +121,8 @@ class Sensors:
     def values(self, x: FloatArray, gamma: float) -> FloatArray:
         """The series of E[z₁z₂] and of the probability that z₁ is above the level: both are closed forms."""
         first, second = (x / self.units)[:, :2].T
-        found, kept = np.zeros(len(x)), 1.0
+        found: FloatArray = np.zeros(len(x))
+        kept = 1.0
         for t in range(10_000):
             a, b = self.memory[:2] ** t
             width = np.sqrt(1.0 - a**2)
@@ -160,11 +161,12 @@ class StepWalk:
         return found
 
     def _kernel(self, x: FloatArray, grid: FloatArray) -> FloatArray:
-        found = np.zeros((len(x), len(grid)))
+        found: FloatArray = np.zeros((len(x), len(grid)))
         for images in (grid, -grid, 2.0 - grid):
             z = (images - x[:, None]) / self.noise
             found += np.exp(-0.5 * z**2)
-        return found / (len(grid) * np.sqrt(2.0 * np.pi) * self.noise)
+        found /= len(grid) * np.sqrt(2.0 * np.pi) * self.noise
+        return found
 
 
 class Pushed:
@@ -500,7 +502,7 @@ def ward() -> Seen:
         better = [0.15 + 0.45 * antibiotic, 0.15 + 0.5 * pressor, 0.2 + 0.3 * antibiotic, 0.3 - 0.1 * pressor]
         worse = [0.12 + 0.1 * pressor, 0.15 - 0.05 * pressor, 0.1, 0.12]
         for s in range(n):
-            row = np.ones(1)
+            row: FloatArray = np.ones(1)
             for i, size in enumerate(shape[:4]):
                 odd = worse[i] * (2.0 if i == 3 and diabetic[s] else 1.0)
                 row = np.kron(row, _sign(int(columns[s, i]), size, better[i], odd))
