@@ -71,7 +71,7 @@ def _of_code(paths: Iterable[Path]) -> bytes:
 
 
 @cache
-def _of_methods(method: str) -> bytes:
+def of_methods(method: str) -> bytes:
     """Of the code of the library, or of the rivals and the version of scikit-learn."""
     if method in RIVALS:
         return _of_code([Path(rivals.__file__)]) + (b"" if method == "constant" else _scikit_learn())
@@ -105,7 +105,7 @@ def _of_data(name: str) -> bytes:
 @cache
 def version(name: str, method: str) -> str:
     """Of the data of a problem and the code of such methods."""
-    return hashlib.sha256(_of_data(name) + _of_methods(method)).hexdigest()[:12]
+    return hashlib.sha256(_of_data(name) + of_methods(method)).hexdigest()[:12]
 
 
 # --- one of them ----------------------------------------------------------------------------------------------------

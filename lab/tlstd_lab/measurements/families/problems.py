@@ -289,7 +289,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "rooms": lambda: _finite(9, "rooms", "four rooms with walls", worlds.rooms(), 0.95, 80, limit=60),
     "epidemic": lambda: _finite(10, "epidemic", "epidemic, counts", worlds.epidemic(), 0.95, 60),
     "pushed-other": lambda: _columns(
-        11, "pushed-other", "six columns, three actions", worlds.Pushed(), 0.9, 120, "grid, ± 10⁻³",
+        11, "pushed-other", "six columns, three actions", worlds.Pushed(), 0.9, 120, "grid, ± 10⁻⁵",
         _drawing(_pushing), worlds.Pushed.target, 3,
     ),
     "pixels-other": lambda: _finite(12, "pixels-other", "64 pixels (Catch)", worlds.catch(), 0.95, 150, other=True),

@@ -49,10 +49,11 @@ class Ratio(NamedTuple):
 
 
 def ratio(runs: Runs) -> Ratio | None:
-    """None if there is nothing to compare."""
+    """None if there is nothing to compare; a method that failed on a seed is not the best one."""
     own = seen(runs, "auto")
     others = {name: seen(runs, name) for name in (*RIVAL, *FAMILIES)}
     means = {name: np.mean(list(found.values())) for name, found in others.items() if found}
+    means = {name: mean for name, mean in means.items() if np.isfinite(mean)}
     if not own or not means:
         return None
     best = min(means, key=lambda name: means[name])

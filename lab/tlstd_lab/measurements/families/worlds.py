@@ -143,14 +143,13 @@ class StepWalk:
         return rng.random((n, 1))
 
     def move(self, x: FloatArray, actions: Any, rng: np.random.Generator) -> tuple[Any, FloatArray, Any]:
-        after = np.abs(x + self.noise * rng.standard_normal(x.shape))
-        after = np.where(after > 1.0, 2.0 - after, after)
+        beyond = np.abs(x + self.noise * rng.standard_normal(x.shape))
+        after = np.where(beyond > 1.0, 2.0 - beyond, beyond)
         rewards = self.mean(x[:, 0]) + self.blur * rng.standard_normal(len(x))
         return after, rewards, rng.random(len(x)) < self.ends
 
     def mean(self, x: FloatArray) -> FloatArray:
-        found: FloatArray = (x >= 0.6) * 1.0 - ((x >= 0.2) & (x < 0.3))
-        return found
+        return np.select([x >= 0.6, (x >= 0.2) & (x < 0.3)], [np.ones(len(x)), -np.ones(len(x))], 0.0)
 
     def values(self, x: FloatArray, gamma: float, n: int = 1_000) -> FloatArray:
         """By a grid of n cells, whose edges the steps are on; the error falls with n², and is about 10⁻⁶."""
@@ -201,7 +200,7 @@ class Pushed:
         return found
 
     def values(self, x: FloatArray, gamma: float, n: int = 161, width: float = 8.0) -> FloatArray:
-        """Of the target policy: the other columns in closed form, the cart on a grid, accurate to about 10⁻³.
+        """Of the target policy: the other columns in closed form, the cart on a grid, accurate to about 10⁻⁵.
 
         What is smoothed by the noise is read by splines; what is beyond the grid counts as on its edge.
         """
@@ -505,7 +504,7 @@ def ward() -> Seen:
             row: FloatArray = np.ones(1)
             for i, size in enumerate(shape[:4]):
                 odd = worse[i] * (2.0 if i == 3 and diabetic[s] else 1.0)
-                row = np.kron(row, _sign(int(columns[s, i]), size, better[i], odd))
+                row = np.asarray(np.kron(row, _sign(int(columns[s, i]), size, better[i], odd)), dtype=np.float64)
             P[s, action] = 0.9 * np.kron(row, np.eye(2)[diabetic[s]])
         success[:, action] = np.clip(0.95 - 0.25 * abnormal - 0.1 * diabetic * (abnormal > 1), 0.02, 0.98)
     first = np.zeros(n)
