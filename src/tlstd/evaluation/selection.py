@@ -47,6 +47,8 @@ DIMENSIONS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 65, 80, 100, 
 AT_LEAST = 80
 """Dimension before which that search does not end: where rewards are the same everywhere, small ones have the residual
 of no values at all, and larger ones a larger residual before they have a smaller one."""
+FEWER = 40
+"""Dimensions that are compared where features are chosen."""
 WORSE = 3
 """Dimensions in a row that are worse than the best, after which it ends."""
 COVARIANCE_RIDGE = 1e-3
@@ -106,9 +108,7 @@ class Errors(NamedTuple):
         return more, float(np.sqrt(spread)) / total
 
 
-def weights(
-    system: System, selection: Selection, side: int = 0, *, whole: bool = True
-) -> tuple[IntArray, FloatArray]:
+def weights(system: System, selection: Selection, side: int = 0, *, whole: bool = True) -> tuple[IntArray, FloatArray]:
     """The folds, ``WHOLE`` last, and W (n, folds + 1): the solutions without each of them.
 
     Without ``whole`` the last one, of all episodes, is left 0.
@@ -419,8 +419,8 @@ def part(steps: Steps, kept: IntArray, places: IntArray, states: FloatArray) -> 
 # --- action values, by residuals ------------------------------------------------------------------------------------
 
 
-def choose_for_actions(system: System) -> Selection:
-    """The Krylov dimension by held-out residuals, of action values with λ = 0.
+def choose_for_actions(system: System, most: int = DIMENSIONS[-1]) -> Selection:
+    """The Krylov dimension by held-out residuals, of action values with λ = 0; at most ``most``.
 
     The largest one within one standard error (over folds, of the difference) of the least: too small a dimension
     leaves out what is far from any reward, an error in one direction, where too large a one adds noise.
@@ -435,7 +435,7 @@ def choose_for_actions(system: System) -> Selection:
     norm = _Covariance(system)
     unit = safe_unit(system.rewards[0])
     squares: list[list[float]] = []
-    for m in DIMENSIONS:
+    for m in (each for each in DIMENSIONS if each <= most):
         paths.extend(m)
         residuals = np.zeros((len(steps), len(folds)))
         for j, fold in enumerate(folds):
@@ -469,7 +469,7 @@ def errors_of_residuals(systems: Sequence[System]) -> list[Errors] | None:
     unit = safe_unit(*(system.rewards[0] for system in systems))
     values, residuals = [np.ones(n)], []
     for system in systems:
-        folds, W = weights(system, choose_for_actions(system), whole=False)
+        folds, W = weights(system, choose_for_actions(system, FEWER), whole=False)
         now, after = system.by_others(W, folds)[:, :2].T / unit
         values.append(now)
         residuals.append(system.rewards[0] / unit - now + steps.discounts * after)
