@@ -100,19 +100,21 @@ class Choice:
         return self.family.features
 
     @property
+    def runner_up(self) -> Tried | None:
+        """The best of the other families."""
+        return next((each for each in self.tried[1:] if each.family.name != self.family.name), None)
+
+    @property
     def note(self) -> str:
         """In a sentence; empty if there was no choice."""
         if len(self.tried) < 2:
             return ""
-        best = self.tried[0]
-        other = next((each for each in self.tried if each.family.name != best.family.name), None)
-        said = f"Features: {best.family.label} ({best.family.features.n_features:,}), the best of {len(self.tried)}"
+        best, other = self.tried[0], self.runner_up
+        said = f"Of {len(self.tried)} kinds of features, {best.family.label} have the least held-out error"
         if other is None:
-            return f"{said} by held-out error."
-        more, unsure = (100.0 * number / max(best.error, 1e-300) for number in (other.behind, other.unsure))
-        return (
-            f"{said} by held-out error; {other.family.label} have {more:.2g}% ± {2 * unsure:.2g}% more squared error."
-        )
+            return f"{said}."
+        more, unsure = (100.0 * number / max(best.error, 1e-300) for number in (other.behind, 2.0 * other.unsure))
+        return f"{said}; {other.family.label} have {more:.2g}% ± {unsure:.2g}% more."
 
 
 def families(name: Name, states: FloatArray, n: int) -> list[Family]:

@@ -227,6 +227,11 @@ class Case:
         """Whether the first states of episodes are asked for, and there is more than one stretch."""
         return self.sets[0].name == "start states" and (self.log.has_ends or self.log.n_episodes > 1)
 
+    def told(self, fit: Fit) -> None:
+        """Note what was chosen of a fit."""
+        chosen = "" if fit.choice is None else fit.choice.note
+        self.notes.append(f"{fit.name}: {fit.selection.note}{chosen and f' {chosen}'}")
+
     def add(self, row: Row, *, first: bool = False) -> None:
         """Add a row."""
         self.rows.insert(0 if first else len(self.rows), row)
@@ -252,7 +257,7 @@ def _logged_policy(case: Case) -> None:
     case.report("choosing λ and dimension", 0.2)
     began = perf_counter()
     fit = case.states = case.fits.states(case, None)
-    case.notes.append(f"KrylovLSTD: {fit.selection.note}")
+    case.told(fit)
     _add_least_squares(case, fit, perf_counter() - began)
     case.report("returns", 0.8)
     began = perf_counter()
@@ -452,7 +457,7 @@ def _another_policy(case: Case, target: Target) -> None:
         case.report("values with ratios", 0.5)
         began = perf_counter()
         fit = case.states = case.fits.states(case, case.ratios)
-        case.notes.append(f"KrylovLSTD with ratios: {fit.selection.note}")
+        case.told(fit)
         _add_least_squares(case, fit, perf_counter() - began)
         if case.has_starts and wants("doubly robust"):
             _add_doubly_robust(case)
@@ -498,7 +503,7 @@ def _add_action_values(case: Case, target: Target) -> None:
     began = perf_counter()
     fit = case.fits.pairs(case, target) if case.continuous else case.fits.actions(case, target)
     case.actions = fit
-    case.notes.append(f"LSTDQ: {fit.selection.note}")
+    case.told(fit)
     case.report("action values: interval", 0.3)
     parts = fit.value(fit.query(case.sets[0]))
     case.by_action = parts

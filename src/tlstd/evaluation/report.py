@@ -326,6 +326,7 @@ class Report:
             "gamma": self.gamma,
             "source": self.source,
             "features": repr(self.features),
+            "families": [] if self.fit.choice is None else [each.to_dict() for each in self.fit.choice.tried],
             "policy": self.policy_name,
             "cost": self.cost,
             "columns": {role: list(of) for role, of in self.log.roles.items()},

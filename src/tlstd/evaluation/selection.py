@@ -37,6 +37,8 @@ COMPARED = 3_000
 """Steps on which λ is chosen, about."""
 MOST = 50_000
 """Steps on which the dimension is chosen, about."""
+SPACED = 40
+"""Groups of a sample, where groups are few and long."""
 FEWEST_STATES, FEWEST_GROUPS = 100.0, 4
 """States that count, and episodes or blocks, below which nothing is chosen."""
 ENOUGH_RETURNS, ENOUGH_WITH_ENDS = 0.5, 0.75
@@ -370,16 +372,26 @@ def _groups(steps: Steps) -> str:
 def thinned_steps(steps: Steps, n: int) -> tuple[Steps, IntArray, IntArray]:
     """Evenly spaced groups with about n steps, and the places of these steps and of their states.
 
-    They are all steps, if these are no more.
+    Where groups are few and long, there are ``SPACED`` of them or all, and of each only what it begins with, two
+    horizons or more. They are all steps, if these are no more than n.
     """
     every = -(-len(steps) // max(1, n))
-    if every <= 1 or steps.n_groups < 2 * FEWEST_GROUPS * every:
+    if every <= 1:
         return steps, np.arange(len(steps)), np.arange(len(steps.states))
+    if steps.n_groups < 2 * FEWEST_GROUPS * every:
+        every = max(1, steps.n_groups // SPACED)
     rank = np.empty(steps.n_groups, dtype=np.int64)  # every so-manieth group of each fold
     for fold in steps.folds:
         own = np.flatnonzero(steps.of_group == fold)
         rank[own] = np.arange(own.size)
-    kept = np.flatnonzero((rank % every == 0)[steps.group])
+    inside = (rank % every == 0)[steps.group]
+    if int(inside.sum()) > 2 * n:
+        horizon = np.log(HIDDEN) / np.log(steps.gamma) if 0.0 < steps.gamma < 1.0 else len(steps) * steps.gamma
+        longest = max(n // int((rank % every == 0).sum()), int(2.0 * horizon), 1)
+        inside &= np.arange(len(steps)) - np.flatnonzero(steps.begins)[steps.group] < longest
+    kept = np.flatnonzero(inside)
+    if kept.size == len(steps):
+        return steps, kept, np.arange(len(steps.states))
     used, places = np.unique(np.concatenate([steps.here[kept], steps.after[kept]]), return_inverse=True)
     return part(steps, kept, places, steps.states[used]), kept, used
 

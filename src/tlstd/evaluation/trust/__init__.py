@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tlstd.evaluation.trust import ends, of_answer, of_log, of_values, support
+from tlstd.evaluation.trust import ends, of_answer, of_features, of_log, of_values, support
 from tlstd.evaluation.trust.evidence import Evidence, LeftOut
 from tlstd.evaluation.trust.verdict import Check, Trust
 
@@ -29,6 +29,7 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     of_answer.inside,
     of_answer.tails,
     of_answer.agreement,
+    of_features.families,
     of_values.residuals,
     of_values.regularisation,
     of_values.score,
