@@ -265,7 +265,7 @@ def test_cluster_by_is_short_for_a_map(folder: Path) -> None:
         (["steps.parquet", "--gamma", "0.9", "--cluster", "nowhere"], "no Dask scheduler answers at 'nowhere'"),
         (["steps.parquet", "--gamma", "0.9", "--map", "reward"], "WHAT=COLUMN"),
         (["steps.parquet", "--gamma", "0.9", "--start", "here"], "--start"),
-        (["steps.parquet", "--gamma", "0.9", "--features", "tiles"], "features is 'tiles'"),
+        (["steps.parquet", "--gamma", "0.9", "--features", "stripes"], "features is 'stripes'"),
         (["steps.parquet", "--gamma", "0.9", "--preset", "mine"], "preset"),
         (["steps.parquet", "--gamma", "0.9", "--out", "."], "folder"),
     ],

@@ -84,7 +84,9 @@ DropNan = Annotated[
 Start = Annotated[
     str | None, typer.Option(metavar="STATE", help="first, all, or numbers of a state: 0.1,0.2; several with ;")
 ]
-Features = Annotated[str, typer.Option(metavar="NAME", help="auto, or columns: as they are.")]
+Features = Annotated[
+    str, typer.Option(metavar="NAME", help="auto, tiles, quadratic, linear, smooth, or columns: as they are.")
+]
 Estimate = Annotated[
     bool, typer.Option("--estimate", help="Estimate probabilities of the actions where the log has none.")
 ]

@@ -146,7 +146,7 @@ def plan(
     _, opening = _timed(lambda: Source(file.path, file.columns, file.preset, file.storage))  # imports what reads it
     shard, reading = _timed(file.read)
     log = shard._log
-    map_ = offered(Question(gammas=(gamma,), features=features), log)[0].features
+    map_ = offered(Question(gammas=(gamma,), features=features), log).cells
     part, encoding = _timed(lambda: _encoded(shard, map_, gamma))
     _, multiplying = _timed(lambda: _multiplied(part))
     steps = len(log)

@@ -167,7 +167,7 @@ class PooledFits:
 
     def cells(self, case: Case, joint: bool) -> FeatureMap:
         """The first family of features, by which action values are learned, too."""
-        return offered(case.question, self.sample, joint=joint, n=self.n_steps)[0].features
+        return offered(case.question, self.sample, joint=joint, n=self.n_steps).cells
 
     def ratios(self, case: Case, target: Target) -> FloatArray:
         """(len(log),): importance ratios."""

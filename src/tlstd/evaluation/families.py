@@ -13,23 +13,26 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 
 from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.errors import InvalidInputError
 from tlstd.evaluation import selection as select
-from tlstd.evaluation.selection import Errors, thinned_steps
-from tlstd.evaluation.steps import Rows, Steps, columns
-from tlstd.evaluation.systems import StateSystem
+from tlstd.evaluation.selection import FEWEST_GROUPS, Errors, thinned_steps
+from tlstd.evaluation.steps import Rows, Steps, columns, hashes
+from tlstd.evaluation.systems import MOST_DENSE, StateSystem
 from tlstd.features.auto_tiles import AutoTiles
 from tlstd.features.base import FeatureMap
 from tlstd.features.columns import Columns
 from tlstd.features.combine import Concatenate
+from tlstd.features.leaves import Leaves
 from tlstd.features.polynomial import Polynomial
 from tlstd.features.random_fourier import RandomFourier
 
 if TYPE_CHECKING:
     from tlstd.evaluation.fits import Actions, Pairs
 
-Name: TypeAlias = Literal["auto", "tiles", "columns", "linear", "quadratic", "smooth"]
+Name: TypeAlias = Literal["auto", "tiles", "columns", "linear", "quadratic", "smooth", "leaves"]
 """What ``features`` may be: "auto" chooses, the others are families."""
 
 WIDTHS = (0.5, 1.0, 2.0)
@@ -40,6 +43,7 @@ MOST_COLUMNS = 64
 """Columns up to which there are products of every two."""
 MOST_NUMBERS = 50_000_000
 """Dense features times states up to which a family takes part: 400 MB."""
+NO_LEAVES = "there are too few episodes for leaves of trees, grown on one half for the other: use other features"
 ROUNDS = (3_000, 12_000)
 """Steps on which families are compared, about."""
 KEPT = 3
@@ -58,6 +62,34 @@ class Family(NamedTuple):
     label: str
     """For people."""
     features: FeatureMap
+    by_half: bool = False
+    """Whether these are two maps side by side, of which each was made from the rewards of one half of the episodes."""
+
+    def rows(self, steps: Steps) -> Rows:
+        """The features of the states of steps; by halves, those that the rewards of their episode have no part in."""
+        states = columns(steps.states)
+        if not self.by_half:
+            return Rows.of(self.features, states)
+        assert isinstance(self.features, Concatenate)
+        return Rows.of(_OfOtherHalf(self.features), np.column_stack([states, halves(steps)]))
+
+
+class Offer(NamedTuple):
+    """Families of which one is chosen, the first one if nothing can be held out."""
+
+    families: tuple[Family, ...]
+    leaves: bool = False
+    """Whether leaves of trees are asked for: they are grown on what the best of these families expects."""
+
+    @classmethod
+    def given(cls, features: FeatureMap) -> Offer:
+        """No choice."""
+        return cls((Family("given", "the features given", features),))
+
+    @property
+    def cells(self) -> FeatureMap:
+        """By which it is told what a log has: tiles, if there is a choice."""
+        return self.families[0].features
 
 
 class Tried(NamedTuple):
@@ -117,26 +149,25 @@ class Choice:
         return f"{said}; {other.family.label} have {more:.2g}% ± {unsure:.2g}% more."
 
 
-def families(name: Name, states: FloatArray, n: int) -> list[Family]:
-    """The families that a name stands for, fitted to states (M, D) of a log of n steps; one, unless it is "auto"."""
-    D, found = states.shape[1], []
+def families(name: Name, states: FloatArray, n: int) -> Offer:
+    """The families that a name stands for, fitted to states (M, D) of a log of n steps."""
+    D = states.shape[1]
+    found: list[Family] = []
+    choice = name in ("auto", "leaves")
 
-    def add(own: str, label: str, make: Callable[[], FeatureMap], width: int) -> None:
-        if name == own or (name == "auto" and own != "columns" and n * width <= MOST_NUMBERS):
+    def add(own: str, label: str, make: Callable[[], FeatureMap], width: int, *, takes_part: bool = True) -> None:
+        if name == own or (choice and takes_part and n * width <= MOST_NUMBERS):
             found.append(Family(own, label, make()))
 
-    add("tiles", "tiles", lambda: AutoTiles.fit(states, n=n), 0)
-    add("columns", "columns", lambda: Columns(D), D)
     products = D <= MOST_COLUMNS
-    degree = 2 if products else 1
-    if name == "linear" or not products:
-        add("linear", "linear features", lambda: Polynomial.fit(states, degree=1), D)
-    if name == "quadratic" or products:
-        add("quadratic", "quadratic features", lambda: Polynomial.fit(states), D * (D + 3) // 2)
-    size = WAVES + D * (D + 3) // 2 if products else WAVES + D
-    for width in WIDTHS:
-        add("smooth", f"smooth features of width {width:g}", partial(smooth, states, degree, width), size)
-    return found
+    degree, width = (2, D * (D + 3) // 2) if products else (1, D)
+    add("tiles", "tiles", lambda: AutoTiles.fit(states, n=n), 0)
+    add("columns", "columns", lambda: Columns(D), D, takes_part=False)
+    add("linear", "linear features", lambda: Polynomial.fit(states, degree=1), D, takes_part=not products)
+    add("quadratic", "quadratic features", lambda: Polynomial.fit(states), width, takes_part=products)
+    for each in WIDTHS:
+        add("smooth", f"smooth features of width {each:g}", partial(smooth, states, degree, each), WAVES + width)
+    return Offer(tuple(found), name == "leaves")
 
 
 def smooth(states: FloatArray, degree: int, width: float) -> FeatureMap:
@@ -144,67 +175,166 @@ def smooth(states: FloatArray, degree: int, width: float) -> FeatureMap:
     return Concatenate([Polynomial.fit(states, degree=degree, bias=False), RandomFourier.fit(states, width=width)])
 
 
+def for_actions(offer: Offer, states: FloatArray, n: int, n_actions: int) -> Offer:
+    """Of these families those that do for action values; without products of columns where these are too many."""
+    most = min(MOST_DENSE, MOST_NUMBERS // max(1, n)) // n_actions
+    found = [each for each in offer.families if each.features is offer.cells or each.features.n_features <= most]
+    if len(found) < len(offer.families):
+        linear = Family("linear", "linear features", Polynomial.fit(states, degree=1))
+        waves = Family("smooth", "smooth features of width 1", smooth(states, 1, 1.0))
+        found += [each for each in (linear, waves) if each.features.n_features <= most]
+    return offer._replace(families=tuple(found))
+
+
+# --- leaves ---------------------------------------------------------------------------------------------------------
+
+
+class _OfOtherHalf:
+    """Of two maps side by side the one that was made from the other half, twice: so states have the mean of both.
+
+    States have one more column: the half of their episode, 0 or 1.
+    """
+
+    def __init__(self, both: Concatenate) -> None:
+        self.maps = [each for each, _ in both.maps]
+        self.n_features = both.n_features
+
+    def encode(self, state: Any) -> Any:
+        """Features of one state."""
+        raise NotImplementedError
+
+    def encode_many(self, states: FloatArray) -> sp.csr_array:
+        """Features of states (N, D + 1)."""
+        first, second = (each.encode_many(states[:, :-1]) for each in self.maps)
+        half = states[:, -1]
+        parts = [sp.diags_array(2.0 * half) @ first, sp.diags_array(2.0 * (1.0 - half)) @ second]
+        both = sp.csr_array(sp.hstack(parts, format="csr"))
+        both.eliminate_zeros()
+        return both
+
+
+def halves(steps: Steps) -> IntArray:
+    """(M,): the half of the episode of each state, by a hash of its name; blocks of long episodes take turns."""
+    log = steps.log
+    names = hashes(log.ids, "half")
+    if log.clusters is not None:
+        assert log.cluster_names is not None
+        names = hashes([str(name) for name in log.cluster_names], "half")[log.clusters]
+    of_episode = (names % np.uint64(2)).astype(np.int64)
+    half = np.zeros(len(steps.states), dtype=np.int64)
+    if steps.row_of.size <= half.size:
+        half[steps.row_of] = np.repeat(of_episode, np.diff(log.episodes))
+    own = of_episode[steps.episode]
+    if steps.n_blocks:
+        first = np.append(True, np.diff(steps.episode) != 0)
+        block = steps.group - np.maximum.accumulate(np.where(first, steps.group, 0))
+        own = (own + block) % 2
+    half[steps.here], half[steps.after] = own, own
+    return half
+
+
+def leaves(steps: Steps, targets: FloatArray) -> Family | None:
+    """Leaves of trees grown on targets (N,), by halves of the episodes; None if there are too few of these."""
+    states, half = columns(steps.states)[steps.here], halves(steps)[steps.here]
+    if min(np.unique(steps.group[half == k]).size for k in (0, 1)) < FEWEST_GROUPS:
+        return None
+    maps = [Leaves.fit(states[half == k], targets[half == k]) for k in (0, 1)]
+    return Family("leaves", "leaves of trees", Concatenate(maps), by_half=True)
+
+
+# --- the choice -----------------------------------------------------------------------------------------------------
+
+
+Compared: TypeAlias = list[tuple[Family, Errors]]
+
+
 def chosen(
-    offered: Sequence[Family],
-    steps: Steps,
-    errors_of: Callable[[Sequence[Family], Steps, IntArray, IntArray], list[Errors] | None],
+    offer: Offer, steps: Steps, errors_of: Callable[[Sequence[Family], Steps, IntArray, IntArray], Compared]
 ) -> Choice:
     """The family of least held-out error; the first one where nothing can be held out.
 
-    ``errors_of`` gives the held-out errors of some families on some of the steps. It is told these, their places among
-    all steps, and the places of their states.
+    ``errors_of`` gives the held-out errors of some families on some of the steps, of none if there are none. It is told
+    these, their places among all steps, and the places of their states.
     """
-    left = list(offered)
+    left = list(offer.families)
     tried: list[Tried] = []
     for most in ROUNDS:
         if len(left) < 2:
             break
         sample, kept, used = thinned_steps(steps, most)
         found = errors_of(left, sample, kept, used)
-        if found is None:
+        if not found:
             break
-        means = [each.mean for each in found]
-        best = int(np.argmin(means))
-        now = [
-            Tried(family, each.mean, *each.over(found[best]), each.unit, len(sample))
-            for family, each in zip(left, found, strict=True)
-        ]
+        best = min((errors for _, errors in found), key=lambda errors: errors.mean)
+        now = [Tried(own, errors.mean, *errors.over(best), errors.unit, len(sample)) for own, errors in found]
         known = {each.family.label for each in now}
-        tried = sorted(now, key=lambda each: each.error) + [each for each in tried if each.family.label not in known]
-        left = [each.family for each in tried[: len(now)] if each.level][:KEPT]
+        now.sort(key=lambda each: each.error)
+        tried = now + [each for each in tried if each.family.label not in known]
+        left = [each.family for each in now if each.level][:KEPT]
         if sample is steps:
             break
-    return Choice(tried[0].family if tried else offered[0], tuple(tried))
+    if offer.leaves:
+        tried = [each for each in tried if each.family.by_half]
+        if not tried:
+            raise InvalidInputError(NO_LEAVES)
+    return Choice(tried[0].family if tried else offer.families[0], tuple(tried))
 
 
-def of_states(offered: Sequence[Family], steps: Steps, rhos: FloatArray | None) -> Choice:
+def of_states(offer: Offer, steps: Steps, rhos: FloatArray | None) -> Choice:
     """The family for values of states, by returns of held-out episodes; ``rhos`` (N,) are importance ratios."""
     lambda_ = 0.0 if steps.gamma == 0.0 else LAMBDA if rhos is None else WITH_RATIOS
 
-    def errors(some: Sequence[Family], sample: Steps, kept: IntArray, used: IntArray) -> list[Errors] | None:
+    def errors(some: Sequence[Family], sample: Steps, kept: IntArray, used: IntArray) -> Compared:
         ratios = None if rhos is None else rhos[kept]
-        states = columns(sample.states)
-        systems = [StateSystem(sample, Rows.of(family.features, states), ratios) for family in some]
-        return select.errors_of_returns(systems, lambda_)
+        some = [each for each in some if not each.by_half]
+        systems = [StateSystem(sample, each.rows(sample), ratios) for each in some]
+        targets = select.common_targets(systems, lambda_)
+        if targets is None:
+            return []
+        found = [select.by_returns(system, lambda_, targets) for system in systems]
+        if offer.leaves:
+            best = int(np.argmin([each.errors.mean for each in found]))
+            own = leaves(sample, select.expected_returns(systems[best], found[best], lambda_))
+            if own is not None:
+                some = [*some, own]
+                found.append(select.by_returns(StateSystem(sample, own.rows(sample), ratios), lambda_, targets))
+        return [(own, each.errors) for own, each in zip(some, found, strict=True)]
 
-    return chosen(offered, steps, errors)
+    return chosen(offer, steps, errors)
 
 
-def of_actions(offered: Sequence[Family], whole: Actions) -> Choice:
-    """The family for values of discrete actions, by residuals of held-out episodes."""
+def of_actions(offer: Offer, whole: Actions) -> Choice:
+    """The family for values of discrete actions, by TD errors of held-out episodes."""
 
-    def errors(some: Sequence[Family], sample: Steps, kept: IntArray, used: IntArray) -> list[Errors] | None:
-        states, part = columns(sample.states), whole.part(sample, kept, used)
-        return select.errors_of_residuals([part.system(Rows.of(family.features, states)) for family in some])
-
-    return chosen(offered, whole.steps, errors)
-
-
-def of_pairs(offered: Sequence[Family], whole: Pairs) -> Choice:
-    """The same for continuous actions, by features of state and action side by side."""
-
-    def errors(some: Sequence[Family], sample: Steps, kept: IntArray, used: IntArray) -> list[Errors] | None:
+    def errors(some: Sequence[Family], sample: Steps, kept: IntArray, used: IntArray) -> Compared:
+        if not select.can_hold_out(sample):
+            return []
         part = whole.part(sample, kept, used)
-        return select.errors_of_residuals([part.system(family.features) for family in some])
+        some = [each for each in some if not each.by_half]
+        found = [select.held_out_values(part.system(each.rows(sample))) for each in some]
+        errors = select.errors_of_residuals(sample, found)
+        if offer.leaves:
+            best = int(np.argmin([each.mean for each in errors]))
+            own = leaves(sample, found[best].targets)
+            if own is not None:
+                some = [*some, own]
+                found.append(select.held_out_values(part.system(own.rows(sample))))
+                errors = select.errors_of_residuals(sample, found)
+        return list(zip(some, errors, strict=True))
 
-    return chosen(offered, whole.steps, errors)
+    return chosen(offer, whole.steps, errors)
+
+
+def of_pairs(offer: Offer, whole: Pairs) -> Choice:
+    """The same for continuous actions, by features of state and action side by side."""
+    if offer.leaves:
+        raise InvalidInputError("leaves of trees are for values of states and of discrete actions: use other features")
+
+    def errors(some: Sequence[Family], sample: Steps, kept: IntArray, used: IntArray) -> Compared:
+        if not select.can_hold_out(sample):
+            return []
+        part = whole.part(sample, kept, used)
+        found = [select.held_out_values(part.system(each.features)) for each in some]
+        return list(zip(some, select.errors_of_residuals(sample, found), strict=True))
+
+    return chosen(offer, whole.steps, errors)

@@ -15,7 +15,7 @@ from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation import selection as select
 from tlstd.evaluation import silence
-from tlstd.evaluation.families import Choice, Family
+from tlstd.evaluation.families import Choice, Family, Offer
 from tlstd.evaluation.families import of_actions as choose_of_actions
 from tlstd.evaluation.families import of_pairs as choose_of_pairs
 from tlstd.evaluation.families import of_states as choose_of_states
@@ -29,7 +29,7 @@ from tlstd.features.base import FeatureMap
 from tlstd.logs.log import Log
 
 Kind: TypeAlias = Literal["states", "actions", "joint"]
-Offered: TypeAlias = FeatureMap | Sequence[Family]
+Offered: TypeAlias = FeatureMap | Offer
 """A map, or families of which one is chosen."""
 Kept: TypeAlias = dict[tuple[int, int], tuple[FeatureMap, Rows]]
 """Rows of features of the states of a log, by map and number of states."""
@@ -266,9 +266,9 @@ def fit_states(
     """
     steps = _known(steps_of(log, gamma))
     ratios = None if rhos is None else rhos[steps.kept]
-    choice = choose_of_states(_families(features), steps, ratios)
+    choice = choose_of_states(_offer(features), steps, ratios)
     own = choice.features
-    system = StateSystem(steps, _encoded(own, steps, kept), ratios)
+    system = StateSystem(steps, _encoded(choice.family, steps, kept), ratios)
     return replace(of_states(system, own, select.choose(system)), choice=choice)
 
 
@@ -327,11 +327,11 @@ def fit_actions(
 ) -> Fit:
     """Action values of a target policy, for discrete actions; by ``cells`` it is told what the log has of an action."""
     steps = _known(action_steps(log, gamma, target))
-    cells = _families(features)[0].features if cells is None else cells
-    asked = Actions.of(steps, _encoded(cells, steps, kept), target)
-    choice = choose_of_actions(_families(features), asked)
+    cells = _offer(features).cells if cells is None else cells
+    asked = Actions.of(steps, _encoded(Family("cells", "", cells), steps, kept), target)
+    choice = choose_of_actions(_offer(features), asked)
     own = choice.features
-    rows = _encoded(own, steps, kept)
+    rows = _encoded(choice.family, steps, kept)
     system, full = asked.system(rows), ActionSystem(steps, rows, asked.actions, asked.chances)
     chosen = select.choose_for_actions(system)
     fit = of_actions(
@@ -400,9 +400,9 @@ class Pairs:
 
 def fit_pairs(log: Log, features: Offered, gamma: float, target: Target, cells: FeatureMap | None = None) -> Fit:
     """Action values of a target policy, for continuous actions: features of state and action side by side."""
-    cells = _families(features)[0].features if cells is None else cells
+    cells = _offer(features).cells if cells is None else cells
     asked = Pairs.of(_known(steps_of(log, gamma, distinct=False)), target, cells)
-    choice = choose_of_pairs(_families(features), asked)
+    choice = choose_of_pairs(_offer(features), asked)
     own = choice.features
     system = asked.system(own)
     chosen = select.choose_for_actions(system)
@@ -554,13 +554,13 @@ def _known(steps: Steps) -> Steps:
     return steps
 
 
-def _families(features: Offered) -> Sequence[Family]:
-    return features if isinstance(features, Sequence) else [Family("given", "the features given", features)]
+def _offer(features: Offered) -> Offer:
+    return features if isinstance(features, Offer) else Offer.given(features)
 
 
-def _encoded(features: FeatureMap, steps: Steps, kept: Kept | None) -> Rows:
+def _encoded(family: Family, steps: Steps, kept: Kept | None) -> Rows:
     """The features of the states of steps, kept for the next time."""
-    kept, key = {} if kept is None else kept, (id(features), len(steps.states))
+    kept, key = {} if kept is None else kept, (id(family.features), len(steps.states))
     if key not in kept:
-        kept[key] = features, Rows.of(features, columns(steps.states))
+        kept[key] = family.features, family.rows(steps)
     return kept[key][1]

@@ -17,7 +17,7 @@ import numpy as np
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation.episode_values import EpisodeValue, effective_number, episode_value, visited_value
-from tlstd.evaluation.families import Family
+from tlstd.evaluation.families import Offer, for_actions
 from tlstd.evaluation.fits import Fit, Kept, Starts, fit_actions, fit_pairs, fit_states
 from tlstd.evaluation.intervals import NOT_A_CHANGE, NOT_COVERED, Interval, interval_of
 from tlstd.evaluation.least_squares import LeastSquares, units
@@ -125,10 +125,10 @@ class LocalFits:
     """From the case's own log; families of features are fitted, and states encoded, once for all questions about it."""
 
     def __init__(self) -> None:
-        self._offered: dict[bool, list[Family]] = {}
+        self._offered: dict[bool, Offer] = {}
         self._kept: Kept = {}
 
-    def offered(self, case: Case, joint: bool = False) -> list[Family]:
+    def offered(self, case: Case, joint: bool = False) -> Offer:
         """The families of features."""
         if joint not in self._offered:
             self._offered[joint] = offered(case.question, case.log, joint=joint)
@@ -136,7 +136,7 @@ class LocalFits:
 
     def cells(self, case: Case, joint: bool) -> FeatureMap:
         """Those of the first family, which are tiles if there is a choice."""
-        return self.offered(case, joint)[0].features
+        return self.offered(case, joint).cells
 
     def ratios(self, case: Case, target: Target) -> FloatArray:
         """(len(log),): importance ratios."""
@@ -152,7 +152,9 @@ class LocalFits:
 
     def actions(self, case: Case, target: Target) -> Fit:
         """Action values of discrete actions."""
-        return fit_actions(case.log, self.offered(case), case.gamma, target, case.cells, self._kept)
+        log = case.log
+        offer = for_actions(self.offered(case), log.states, len(log), target.n_actions(log))
+        return fit_actions(log, offer, case.gamma, target, case.cells, self._kept)
 
     def pairs(self, case: Case, target: Target) -> Fit:
         """Action values of continuous actions."""

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from tlstd.core import parameters
 from tlstd.core.arrays import as_floats
 from tlstd.errors import InvalidInputError, InvalidParameterError
-from tlstd.evaluation.families import Family, families
 from tlstd.evaluation.families import Name as FamilyName
+from tlstd.evaluation.families import Offer, families
 from tlstd.evaluation.fits import Starts
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.silence import given_limits
@@ -121,18 +121,18 @@ def names_of(estimators: Iterable[str] | None) -> tuple[str, ...] | None:
     return tuple("mean of returns" if name == "Monte Carlo" else name for name in given)
 
 
-def offered(question: Question, log: Log, *, joint: bool = False, n: int | None = None) -> list[Family]:
+def offered(question: Question, log: Log, *, joint: bool = False, n: int | None = None) -> Offer:
     """The families of features of which one is chosen; ``joint``: of states and continuous actions side by side.
 
     ``n`` is the number of steps of the whole log, where this one is a sample of it.
     """
     given = question.features
     if not isinstance(given, str):
-        return [Family("given", "the features given", given)]
+        return Offer.given(given)
     states = np.hstack([log.states, log.actions]) if joint and log.actions is not None else log.states
     if log.discrete and not joint:
         assert log.n_observations is not None
-        return [Family("states", "one feature per state", OneHot([0], [max(1, log.n_observations - 1)]))]
+        return Offer.given(OneHot([0], [max(1, log.n_observations - 1)]))
     return families(given, states, len(log) if n is None else n)
 
 

@@ -14,7 +14,7 @@ it have learned from the episode.)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -81,8 +81,8 @@ class Selection:
     """Held-out error of what was compared; of each λ the best dimension."""
     paths: dict[tuple[float, int], KrylovPath]
     """By λ and fold, as far as they are of all steps."""
-    errors: Errors | None = None
-    """Held-out squared errors of values of states, at the settings of each fold."""
+    errors: Errors = field(default_factory=lambda: Errors(np.zeros(0), np.zeros(0), 1.0))
+    """Held-out squared errors of values of states, at the settings of each fold; empty of action values."""
 
 
 class Errors(NamedTuple):
@@ -215,27 +215,35 @@ def choose(system: StateSystem) -> Selection:
     return again if again.decided and some is system else replace(again if again.decided else found, paths={})
 
 
-def errors_of_returns(systems: Sequence[StateSystem], lambda_: float) -> list[Errors] | None:
-    """Held-out errors of several systems of the same steps, which differ in their features; None if none can be had.
+def common_targets(systems: Sequence[StateSystem], lambda_: float) -> Targets | None:
+    """Returns to compare several systems of the same steps by, which differ in their features; None without any.
 
     Where returns are not seen to their end, they are completed by the median of the systems' values, for all alike.
     """
-    targets = [_targets_alone(system, lambda_) for system in systems]
-    if any(each is None or each.why for each in targets):
-        return None
-    known = [each for each in targets if each is not None]
-    common = known[0]
-    if common.completed:
-        common = common._replace(values=np.median([each.values for each in known], axis=0))
-    found = [_by_returns(system, (lambda_,), targets=common).errors for system in systems]
-    return [each for each in found if each is not None] if all(each is not None for each in found) else None
-
-
-def _targets_alone(system: StateSystem, lambda_: float) -> Targets | None:
-    folds = system.steps.folds.tolist()
+    steps = systems[0].steps
+    folds, fixed = steps.folds.tolist(), fixed_dimension(len(steps))
     if len(folds) < 2:
         return None
-    return targets_of(system, _Paths(system, [lambda_] * len(folds), folds), 0, fixed_dimension(len(system.steps)))
+    found = [targets_of(each, _Paths(each, [lambda_] * len(folds), folds), 0, fixed) for each in systems]
+    if found[0].why:
+        return None
+    return found[0]._replace(values=np.median([each.values for each in found], axis=0))
+
+
+def by_returns(system: StateSystem, lambda_: float, targets: Targets) -> Selection:
+    """The dimension that predicts these targets best, for each fold, with the errors."""
+    return _by_returns(system, (lambda_,), targets=targets)
+
+
+def expected_returns(system: StateSystem, chosen: Selection, lambda_: float) -> FloatArray:
+    """(N,): returns of the logged policy in which values of other episodes' models stand for what is further away."""
+    steps = system.steps
+    folds, W = weights(system, chosen, whole=False)
+    now, after = system.by_others(W, folds)[:, :2].T
+    expected: FloatArray = now + steps.following(
+        steps.rewards + steps.discounts * after - now, lambda_ * steps.discounts
+    )
+    return expected
 
 
 def _by_returns(
@@ -468,32 +476,45 @@ def choose_for_actions(system: System, most: int = DIMENSIONS[-1]) -> Selection:
     return Selection(Setting(0.0, DIMENSIONS[_largest(table)]), of_fold, True, note, compared, kept)
 
 
-def errors_of_residuals(systems: Sequence[System]) -> list[Errors] | None:
+class HeldOut(NamedTuple):
+    """Action values of the steps of a system by models of other episodes, and what follows the next state."""
+
+    values: FloatArray
+    """(N,): q(s_t, a_t), less the constants of the actions."""
+    targets: FloatArray
+    """(N,): r_{t+1} + γ v(s_{t+1}), less the same."""
+
+
+def held_out_values(system: System) -> HeldOut:
+    """Of a system, with the dimension that each fold's residuals choose in the others."""
+    folds, W = weights(system, choose_for_actions(system, FEWER), whole=False)
+    now, after = system.by_others(W, folds)[:, :2].T
+    return HeldOut(now, system.rewards[0] + system.steps.discounts * after)
+
+
+def errors_of_residuals(steps: Steps, found: Sequence[HeldOut]) -> list[Errors]:
     """Held-out Bellman residuals of several systems of the same steps, which differ in their features.
 
     gᵀC⁻¹g for g = Σ ψ_t δ_t/N and C = Σ ψ_t ψ_tᵀ/N, where ψ_t are the values of step t by all of the systems and 1.
     Where the values q of a system are wrong and those of another one, p, are right, the TD errors of q go along with
     p − q. Right values have TD errors of mean zero wherever they are, and so go along with nothing.
     """
-    steps, n = systems[0].steps, len(systems[0].steps)
-    if steps.folds.size < 2 or steps.n_groups < FEWEST_GROUPS:
-        return None
-    unit = safe_unit(*(system.rewards[0] for system in systems))
-    values, residuals = [np.ones(n)], []
-    for system in systems:
-        folds, W = weights(system, choose_for_actions(system, FEWER), whole=False)
-        now, after = system.by_others(W, folds)[:, :2].T / unit
-        values.append(now)
-        residuals.append(system.rewards[0] / unit - now + steps.discounts * after)
-    tests = np.column_stack(values)
+    n, unit = len(steps), safe_unit(*(each.targets for each in found))
+    tests = np.column_stack([np.ones(n), *(each.values / unit for each in found)])
     C = tests.T @ tests / n
     C[np.diag_indices(len(C))] += SMALLEST * float(np.trace(C))
-    found, sizes = [], steps.sums(np.ones(n))
-    for errors in residuals:
-        along = tests @ np.linalg.solve(C, tests.T @ errors / n) * errors
+    errors, sizes = [], steps.sums(np.ones(n))
+    for each in found:
+        residuals = (each.targets - each.values) / unit
+        along = tests @ np.linalg.solve(C, tests.T @ residuals / n) * residuals
         sums = steps.sums(along)
-        found.append(Errors(2.0 * sums - float(along.mean()) * sizes, sizes, unit))  # whose mean is gᵀC⁻¹g
-    return found
+        errors.append(Errors(2.0 * sums - float(along.mean()) * sizes, sizes, unit))  # whose mean is gᵀC⁻¹g
+    return errors
+
+
+def can_hold_out(steps: Steps) -> bool:
+    """Whether there are folds, and groups enough."""
+    return steps.folds.size > 1 and steps.n_groups >= FEWEST_GROUPS
 
 
 def _largest(table: FloatArray) -> int:
@@ -525,7 +546,8 @@ class _Covariance:
         if self.factors is not None:
             parts = zip(np.split(G, len(self.factors)), self.factors, strict=True)
             solved = [(g, scipy.linalg.cho_solve(factor, g, check_finite=False)) for g, factor in parts]
-            return np.sum([np.einsum("ij,ij->j", g, x) for g, x in solved], axis=0)
+            total: FloatArray = np.sum([np.einsum("ij,ij->j", g, x) for g, x in solved], axis=0)
+            return total
         return np.array([self._square(g) for g in G.T])
 
     def _square(self, g: FloatArray) -> float:

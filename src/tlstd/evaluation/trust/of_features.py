@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tlstd.evaluation.episode_values import EpisodeValue
-from tlstd.evaluation.families import Family
+from tlstd.evaluation.families import Family, Offer
 from tlstd.evaluation.fits import Starts, fit_actions, fit_pairs, fit_states
 from tlstd.evaluation.trust.evidence import Evidence
 from tlstd.evaluation.trust.verdict import Check, chance, graded, not_applicable, short
@@ -22,7 +22,7 @@ def families(evidence: Evidence) -> Check:
     name, title, choice = "families", "Values with other features", evidence.fit.choice
     if not evidence.by_model:
         return not_applicable(name, title, "The answer does not rest on features.")
-    if choice is None or not choice.tried:
+    if choice is None or len({each.family.name for each in choice.tried}) < 2:
         return not_applicable(name, title, "There was no choice of features.")
     others: dict[str, Family] = {}
     for each in choice.tried:
@@ -76,13 +76,13 @@ def _value(evidence: Evidence, log: Log, family: Family) -> EpisodeValue:
     """The debiased value with a family of features, learned from a log that is all of the case's or a part."""
     case, kind, target = evidence.case, evidence.fit.kind, evidence.case.target
     if kind == "states":
-        fit = fit_states(log, family.features, case.gamma, case.ratios)
+        fit = fit_states(log, Offer((family,)), case.gamma, case.ratios)
     elif kind == "actions":
         assert target is not None
-        fit = fit_actions(log, family.features, case.gamma, target, case.cells)
+        fit = fit_actions(log, Offer((family,)), case.gamma, target, case.cells)
     else:
         assert target is not None
-        fit = fit_pairs(log, family.features, case.gamma, target, case.fits.cells(case, True))
+        fit = fit_pairs(log, Offer((family,)), case.gamma, target, case.fits.cells(case, True))
     sets = case.sets[0]
     if sets.rows is not None and log is not case.log:
         rows = log.start_rows if sets.name == "start states" else np.arange(len(log))
