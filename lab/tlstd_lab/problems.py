@@ -20,6 +20,7 @@ from tlstd.domains.policies import Policy
 from tlstd.errors import InvalidParameterError
 from tlstd.evaluation import true_values
 from tlstd.features.base import FeatureMap
+from tlstd.features.random_fourier import RandomFourier
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record, trajectory
@@ -29,6 +30,8 @@ from tlstd_lab.processes.spiral import START as SPIRAL_START
 
 EVALUATION_SEED = 10**6
 """Of the path whose states EnergyStorage is evaluated at; no run has it."""
+FEATURE_SEED = 2 * 10**6
+"""Of the path whose observations random Fourier features are fitted to; no run has it."""
 
 
 class Problem(NamedTuple):
@@ -105,11 +108,22 @@ def _pendulum(features: Callable[[Pendulum], FeatureMap], kind: str) -> Problem:
 
 def _energy(kind: str = "", **parameters: Any) -> Problem:
     domain = EnergyStorage(**parameters)
-    policy = optimal_policy(domain)
     features = TileCoder(domain.low, domain.high, tiles=[5, 5, 10, 5], tilings=32, bias=True)
+    return _energy_with(features, f"{kind}, tiles", domain, optimal_policy(domain))
+
+
+def _energy_fourier() -> Problem:
+    """One map for all runs, fitted to 1,000 observations that no run has and no error is measured at."""
+    domain = EnergyStorage()
+    policy = optimal_policy(domain)
+    seen = domain.observe(trajectory(domain, policy, n_steps=1_000, seed=FEATURE_SEED).states[:-1])
+    features = RandomFourier.fit(seen, n_features=500)
+    return _energy_with(features, ", random Fourier features", domain, policy)
+
+
+def _energy_with(features: FeatureMap, kind: str, domain: EnergyStorage, policy: Policy) -> Problem:
     states = trajectory(domain, policy, n_steps=10_000, seed=EVALUATION_SEED).states[::10]
-    truth = exact_values(domain, policy, states)
-    return _problem(f"Energy storage{kind}, tiles", domain, policy, features, states, truth)
+    return _problem(f"Energy storage{kind}", domain, policy, features, states, exact_values(domain, policy, states))
 
 
 def _car_tiles(car: MountainCar) -> TileCoder:
@@ -133,6 +147,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "pendulum-tiles": lambda: _pendulum(lambda p: TileCoder(p.low, p.high, tiles=10, tilings=10), "tiles"),
     "pendulum-rbf": lambda: _pendulum(lambda p: RBF(p.low, p.high, grid=32, width=0.12), "RBFs"),
     "energy": _energy,
+    "energy-fourier": _energy_fourier,
     "energy-flat": lambda: _energy(", even demand", period=1, demand_wave=(3.0, 0.0)),
     "energy-day": lambda: _energy(", demand by the day", period=24),
     "energy-calm": lambda: _energy(", calm prices", period=24, price_walk=(1.0, 3), jump_probability=0.0),
