@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, as_real, locked
 from tlstd.errors import InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory
@@ -16,8 +17,9 @@ class Quadratic(EqualByArguments):
     """Columns, their squares, the products of every two of them, and a constant.
 
     With u_j = (s_j − centre_j) / scale_j, where s is clipped to the box, the features are u_1, …, u_D, then u_j u_k for
-    j <= k, and 1. If the next state is linear in the state, with noise, and rewards are quadratic, values are quadratic
-    too: these features then have no bias.
+    j < k and (u_j² − 1)/√2 in its place for j = k, all divided by the root of their number, and then 1. If the next
+    state is linear in the state, with noise, and rewards are quadratic, values are quadratic too: these features can
+    represent them exactly.
 
     :meth:`fit` takes box, mean and standard deviation of each column from observations.
 
@@ -27,19 +29,24 @@ class Quadratic(EqualByArguments):
         Corners of the box; a state outside counts as on its edge.
     centre, scale : (D,)
         Shift and unit of each column; ``scale`` > 0.
+    bias : bool
+        Whether there is one more feature that is always 1, the last.
 
     Attributes
     ----------
     n_features : int
-        1 + D + D(D + 1)/2.
+        D + D(D + 1)/2 (+ 1).
 
     Example
     -------
-    >>> Quadratic([0.0, 0.0], [4.0, 4.0], centre=[0.0, 0.0], scale=[1.0, 1.0]).encode([2.0, 3.0])
-    array([2., 3., 4., 6., 9., 1.])
+    >>> quadratic = Quadratic([0.0, 0.0], [4.0, 4.0], centre=[0.0, 0.0], scale=[1.0, 1.0])
+    >>> (quadratic.encode([2.0, 3.0]) * 5**0.5).round(3)     # 2, 3, (4 − 1)/√2, 2·3, (9 − 1)/√2, and √5 for 1
+    array([2.   , 3.   , 2.121, 6.   , 5.657, 2.236])
     """
 
-    def __init__(self, low: ArrayLike, high: ArrayLike, *, centre: ArrayLike, scale: ArrayLike) -> None:
+    def __init__(
+        self, low: ArrayLike, high: ArrayLike, *, centre: ArrayLike, scale: ArrayLike, bias: bool = True
+    ) -> None:
         self.low, self.high = as_box(low, high)
         self.centre, self.scale = (
             locked(as_real(value, name, InvalidParameterError).copy())
@@ -50,16 +57,17 @@ class Quadratic(EqualByArguments):
                 raise InvalidParameterError(f"{name} has shape {array.shape}: pass {self.low.shape} finite numbers")
         if not (self.scale > 0.0).all():
             raise InvalidParameterError(f"scale is {self.scale.tolist()}: pass numbers > 0")
+        self.bias = parameters.flag("bias", bias)
         self._pairs = np.triu_indices(self.low.size)
-        self.n_features = 1 + self.low.size + self._pairs[0].size
+        self.n_features = self.low.size + self._pairs[0].size + self.bias
 
     @classmethod
-    def fit(cls, observations: ArrayLike) -> Quadratic:
+    def fit(cls, observations: ArrayLike, *, bias: bool = True) -> Quadratic:
         """The map for observations (N, D), N >= 1."""
         array = observed(observations)
         centre, scale = middle_and_width(array)
         low, high = array.min(axis=0), array.max(axis=0)
-        return cls(low, np.where(high > low, high, low + scale), centre=centre, scale=scale)
+        return cls(low, np.where(high > low, high, low + scale), centre=centre, scale=scale, bias=bias)
 
     def encode(self, state: ArrayLike) -> FloatArray:
         """Features of one state (D,), shape (n_features,)."""
@@ -69,8 +77,16 @@ class Quadratic(EqualByArguments):
     def encode_many(self, states: ArrayLike) -> FloatArray:
         """Features of states (N, D), shape (N, n_features)."""
         u = (as_states(states, self.low.size).clip(self.low, self.high) - self.centre) / self.scale
-        first, second = self._pairs
-        return np.concatenate([u, u[:, first] * u[:, second], np.ones((len(u), 1))], axis=1)
+        (first, second), D = self._pairs, self.low.size
+        out = np.empty((len(u), self.n_features))
+        out[:, :D], products = u, out[:, D : D + first.size]
+        np.multiply(u[:, first], u[:, second], out=products)
+        squares = first == second
+        products[:, squares] = (products[:, squares] - 1.0) / np.sqrt(2.0)
+        out /= np.sqrt(D + first.size)
+        if self.bias:
+            out[:, -1] = 1.0
+        return out
 
     def __repr__(self) -> str:
         return f"Quadratic({self.low.size} columns: {self.n_features} features)"

@@ -21,9 +21,10 @@ CHUNK = 256
 class RandomFourier(EqualByArguments):
     """Cosines of random combinations of all columns, and a constant.
 
-    φ_i(s) = cos(w_iᵀ u + b_i) with u_j = (s_j − centre_j) / scale_j, where s is clipped to the box, and a constant 1 at
-    the end. Weighted sums of these features are smooth functions of all columns together. With frequencies w_i from a
-    normal distribution and phases b_i from a uniform one, inner products approximate a Gaussian kernel.
+    φ_i(s) = √(2/n) cos(w_iᵀ u + b_i) with u_j = (s_j − centre_j) / scale_j, where s is clipped to the box, and a
+    constant 1 at the end. Weighted sums of these features are smooth functions of all columns together. With
+    frequencies w_i from a normal distribution and phases b_i from a uniform one, inner products approximate a Gaussian
+    kernel.
 
     :meth:`fit` makes the map from observations: mean and standard deviation of each column, and frequencies of the
     standard deviation 1/(``width`` · median distance of two observations). The same observations give the same map.
@@ -127,6 +128,7 @@ class RandomFourier(EqualByArguments):
             for direction, column in zip(self._directions, some.T, strict=True):
                 waves += column[:, None] * direction  # a product of matrices rounds by the number of states
             np.cos(waves, out=waves)
+            waves *= np.sqrt(2.0 / self.phases.size)
         return out
 
     def __repr__(self) -> str:
