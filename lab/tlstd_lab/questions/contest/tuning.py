@@ -28,8 +28,8 @@ def tune(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatArray
 
     Settings: ``problem``, ``estimator`` (what is not tuned), ``axes`` and ``start`` (values by name), ``samples``,
     ``streams`` (their number; seeds from ``seed`` on), ``tries`` (settings at most), and ``curve``: whether the setting
-    with the least mean RMSE of the whole curve is looked for too (the last row, of 0 samples). Columns: ``samples``, one
-    per axis, ``rmse`` on these streams, ``tried`` (settings in all), ``inside`` (1, or 0 where an axis or the tries
+    with the least mean RMSE of the whole curve is looked for too (the last row, of 0 samples). Columns: ``samples``,
+    one per axis, ``rmse`` on these streams, ``tried`` (settings in all), ``inside`` (1, or 0 where an axis or the tries
     ended).
     """
     search = Search(settings, range(seed, seed + settings["streams"]))

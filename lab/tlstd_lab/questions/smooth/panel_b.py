@@ -16,7 +16,7 @@ from tlstd_lab.questions.figure_3.settings import COORDINATES, MORE, RANKS, M, b
 from tlstd_lab.questions.figure_3.settings import DECAYS as GRID_DECAYS
 from tlstd_lab.questions.smooth.settings import MAIN, OURS, PAPERS, SIZES, Smooth, name_of
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import OverRuns, ratio_of_means
+from tlstd_lab.statistics import OverRuns, interval, ratio_of_means
 
 AT = 1_000
 """Samples up to which "early" is, and at which smoothness is measured."""
@@ -261,7 +261,7 @@ class Methods(Smooth):
             candidates = self.grid(scale, [n0])
             results.load(flat(candidates))
             finals = [results.column(runs, "rmse")[:, -1] >= limit for runs in candidates]
-            return interval_of_share(np.stack(finals, axis=1).astype(np.float64))
+            return interval(lambda b: float(b.mean()), np.stack(finals, axis=1).astype(np.float64))
 
         shares: dict[int | None, OverRuns] = {n0: blown(n0) for n0 in (*GRID_DECAYS, None)}
         chosen = float((self.column(results, "iLSTD", "rmse")[:, -1] >= limit).mean())
@@ -275,10 +275,3 @@ class Methods(Smooth):
             f", with the best decayed one {decayed:.0f}"
         )
         return Finding(*ruling, "share of constant step sizes with an error above twice that of zero", note)
-
-
-def interval_of_share(blown: FloatArray) -> OverRuns:
-    """The share of ones."""
-    from tlstd_lab.statistics import interval
-
-    return interval(lambda b: float(b.mean()), blown)

@@ -34,8 +34,8 @@ class Rates(Smooth):
     caption = (
         "Samples at a fixed rate, as in figure 3c, with 500 random Fourier features instead of 40,001 tiles: what "
         "comes while a learner is busy is lost, and its trace then starts anew. TD and iLSTD have what was best over "
-        "the whole curve on other seeds. 25 samples per second (solid) and 10,000 (dashed). Paper scale: 10 runs, of 5,000 "
-        "samples at 25 per second."
+        "the whole curve on other seeds. 25 samples per second (solid) and 10,000 (dashed). Paper scale: 10 runs, of "
+        "5,000 samples at 25 per second."
     )
 
     def methods(self, scale: Scale) -> list[str]:
