@@ -8,6 +8,7 @@ QUESTION = Question(
         "smooth-3b": "panel_b:Methods",
         "smooth-time": "times:Times",
         "smooth-3c": "panel_c:Rates",
+        "smooth-constant": "constant:Constant",
     },
     tasks={"smooth-rates": Task("task:rates")},
 )
