@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 from tlstd_lab import statistics
 from tlstd_lab.panel import TUNING_SEED, Panel
@@ -17,13 +17,14 @@ from tlstd_lab.questions import panel
 from tlstd_lab.questions.figure_3 import task as figure_3
 from tlstd_lab.questions.figure_3.settings import RATES
 from tlstd_lab.questions.smooth import panel_a, settings, task
+from tlstd_lab.questions.smooth.constant import Unit
 from tlstd_lab.questions.smooth.panel_b import Methods
 from tlstd_lab.questions.smooth.settings import METHODS, OURS, PAPERS, name_of
 from tlstd_lab.spec import RunSpec
 
 from tests.lab.synthetic import Synthetic
 
-NAMES = ("smooth-3a", "smooth-3b", "smooth-time", "smooth-3c")
+NAMES = ("smooth-3a", "smooth-3b", "smooth-time", "smooth-3c", "smooth-constant")
 Model = Callable[[dict[str, Any], NDArray[np.float64]], Any]
 
 
@@ -110,8 +111,9 @@ def test_parameters_are_chosen_on_other_seeds(name: str) -> None:
 
 def test_as_many_runs_as_published() -> None:
     results = Synthetic("paper", made_up(as_published))
-    for method in ("TD", "true-online TD", "iLSTD", "LSTD", "Krylov LSTD", name_of(5), name_of(60, OURS)):
+    for method in ("TD", "true-online TD", "LSTD", "Krylov LSTD", name_of(5), name_of(60, OURS)):
         assert Methods().column(results, method, "rmse").shape == (30, 9)
+    assert Methods().column(results, "iLSTD", "rmse").shape == (30, 6)
 
 
 @pytest.mark.parametrize("name", ["smooth-3a", "smooth-3b"])
@@ -147,11 +149,28 @@ def test_who_wins_in_time_is_said() -> None:
     assert found["smooth-time-krylov"].verdict == "not"
 
 
+def test_the_larger_constant_costs_more() -> None:
+    def columns(spec: RunSpec) -> dict[str, Any]:
+        found, estimator = made_up(as_published)(spec), spec.settings["estimator"]
+        worse = spec.settings["problem"] == Unit.problem and estimator.get("rcond") == float(PAPERS)
+        return found | {"rmse": found["rmse"] * 1.5} if worse else found
+
+    found = {claim.name: claim.judge(Synthetic("paper", columns)) for claim in panel("smooth-constant").claims()}
+    assert found["smooth-constant-cutoff"].verdict == "reproduced"
+    assert found["smooth-constant-cutoff"].number.value == pytest.approx(1.0 / 1.5)
+    assert found["smooth-constant-td"].verdict == "reproduced"
+
+
 def test_features_are_fitted_to_a_stream_of_their_own() -> None:
     assert len({FEATURE_SEED, EVALUATION_SEED, TUNING_SEED}) == 3
-    made, tiles = problem(settings.PROBLEM), problem("energy")
-    assert made.n_features == 500
+    made, unit, tiles = (problem(name) for name in (settings.PROBLEM, Unit.problem, "energy"))
+    assert made.n_features == unit.n_features == 500
     assert_array_equal(made.truth, tiles.truth)
+    assert_allclose(np.abs(made.X[:, :-1]).max(), 1.0, atol=1e-3)
+    assert_array_equal(made.X[:, -1], 1.0)
+    assert_allclose(made.X[:, :-1] * np.sqrt(2.0 / 499.0), unit.X[:, :-1])
+    state = unit.domain.observe(np.array([[10.0, 3.0, 50.0, 2.0, 0.0]]))
+    assert_allclose(made.features.encode(state[0]), made.features.encode_many(state)[0])
 
 
 def test_rates_have_steps_in_units_of_the_features(monkeypatch: pytest.MonkeyPatch) -> None:

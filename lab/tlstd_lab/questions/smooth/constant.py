@@ -9,16 +9,16 @@ import numpy as np
 from tlstd_lab.chart import COLOURS, Axis, Chart, Legend, Series, cases, points
 from tlstd_lab.claims import BEYOND, Claim, Finding, below
 from tlstd_lab.panel import Results, Scale, pick
-from tlstd_lab.questions.contest.methods import CHEAP, SLOW, Effort
+from tlstd_lab.questions.contest.methods import Effort
 from tlstd_lab.questions.smooth.settings import OURS, PAPERS, Smooth, name_of
 from tlstd_lab.spec import RunSpec
 from tlstd_lab.statistics import interval, ratio_of_means
 
-METHODS = ("TD", "iLSTD", name_of(40, PAPERS), name_of(40, OURS), "LSTD", "Krylov LSTD")
-EFFORTS: Mapping[Scale, Mapping[int, Effort]] = {
-    "smoke": {CHEAP: Effort(1, 0, 1, 2), SLOW: Effort(1, 0, 1, 2)},
-    "quick": {CHEAP: Effort(3, 0, 1, 30), SLOW: Effort(3, 0, 1, 6)},
-    "paper": {CHEAP: Effort(10, 0, 2, 200), SLOW: Effort(10, 0, 1, 50)},
+METHODS = ("TD", name_of(40, PAPERS), name_of(40, OURS), "LSTD", "Krylov LSTD")
+EFFORTS: Mapping[Scale, Effort] = {
+    "smoke": Effort(1, 0, 1, 2),
+    "quick": Effort(3, 0, 1, 30),
+    "paper": Effort(10, 0, 2, 200),
 }
 
 
@@ -38,7 +38,7 @@ class Unit(Smooth):
 
     def effort(self, scale: Scale, name: str) -> Effort:
         """Return how many runs a method is given."""
-        return EFFORTS[scale][self.roster[name].effort]
+        return EFFORTS[scale]
 
 
 class Plain(Unit):
@@ -55,7 +55,7 @@ class Constant(Unit):
     caption = (
         "RMSE on energy storage with the cosines of the other panels (between −1 and 1, and a constant 1; left) and as "
         "`tlstd.features.RandomFourier` has them (all cosines together as large as the constant; right), after 10,000 "
-        "samples (filled) and 1,000 (hollow). TD and iLSTD are tuned on other seeds for each. Paper scale: 10 runs."
+        "samples (filled) and 1,000 (hollow). TD is tuned on other seeds for each. Paper scale: 10 runs."
     )
     size = (3.8, 3.2)
 

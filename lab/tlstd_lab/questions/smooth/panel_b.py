@@ -37,7 +37,7 @@ class Methods(Smooth):
         "other seeds for each number of samples by itself (α, λ, constant or decaying steps; until no neighbour is "
         "better or the tries are used up); t-LSTD has λ=1, LSTD and Krylov LSTD λ=0.9. A diverged run counts as twice "
         "the error of zero. Paper scale: 30 runs; LSTD with a ridge chosen by held-out data 10; side questions on "
-        "iLSTD 5, of 4,000 samples."
+        "iLSTD 5, of 2,000 samples."
     )
     size = (3.6, 4.2)
 

@@ -51,7 +51,7 @@ SAMPLES: dict[str, tuple[int, ...]] = {
 EFFORTS: dict[Scale, tuple[Effort, ...]] = {
     "smoke": (Effort(1, 1, 1, 2),) * 4,
     "quick": (Effort(5, 1, 2, 40), Effort(3, 0, 1, 1), Effort(3, 1, 1, 8), Effort(3, 1, 1, 1)),
-    "paper": (Effort(30, 3, 3, 400), Effort(5, 0, 1, 1), Effort(30, 3, 2, 80), Effort(10, 3, 1, 1)),
+    "paper": (Effort(30, 3, 3, 400), Effort(5, 0, 1, 1), Effort(30, 3, 2, 50), Effort(10, 3, 1, 1)),
 }
 """By scale: everybody, side questions, iLSTD, and LSTD with a chosen ridge."""
 
@@ -93,7 +93,7 @@ SIZES: dict[str, Size] = {
     "paper": Size(
         5,
         3,
-        4_000,
+        2_000,
         tuple(range(1_000, 1_101)),
         10,
         EXPONENTS,
@@ -127,6 +127,7 @@ METHODS: dict[str, Method] = {
         {"alpha": (2.0**-4, 0.25), "lambda_": (0.4, 0.9), "n0": (1_000,)},
         effort=SLOW,
         marker="^",
+        samples=(100, 200, 500, 600, 1_000, 2_000, 4_000, 10_000),
     ),
     **{
         name_of(rank, cutoff): _tlstd(rank, cutoff, _DASHES[rank], "o" if rank == 40 else "")
