@@ -33,9 +33,16 @@ def rich(observations: FloatArray) -> NDArray[np.bool_]:
     return both
 
 
+def evaluated() -> FloatArray:
+    """Observations of the states where errors are measured."""
+    made = problem(NAME)
+    states = trajectory(made.domain, made.policy, n_steps=10_000, seed=EVALUATION_SEED).states[::10]
+    return np.asarray(made.domain.observe(states))
+
+
 def errors_on(seed: int) -> dict[str, float]:
-    """Errors after the samples of one stream, by rule, and the dimensions."""
-    made, steps = problem(NAME), stream(NAME, SAMPLES, seed)
+    """Errors after the samples of one stream: by rule, with the dimensions, and by kind of state."""
+    made, steps, here = problem(NAME), stream(NAME, SAMPLES, seed), rich(evaluated())
 
     def error(model: KrylovLSTD | LSTD) -> float:
         model.update_many(steps)
@@ -44,6 +51,7 @@ def errors_on(seed: int) -> dict[str, float]:
     by = {m: error(KrylovLSTD(made.n_features, lambda_=0.9, dimension=m)) for m in DIMENSIONS}
     auto = KrylovLSTD(made.n_features, lambda_=0.9)
     found = {"auto": error(auto)}
+    wrong = auto.predict(made.X) - made.truth
     (choice,) = auto.choices
     near = 1 + np.flatnonzero(choice.scores <= choice.scores.min() + choice.standard_errors[choice.scores.argmin()])
     best = min(by, key=lambda m: by[m])
@@ -57,8 +65,19 @@ def errors_on(seed: int) -> dict[str, float]:
         f"LSTD, ridge {RIDGE:g}": error(LSTD(made.n_features, lambda_=0.9, ridge=RIDGE)),
         "dimension": choice.dimension,
         "best dimension": best,
+        "rmse, rich": float(np.sqrt((wrong[here] ** 2).mean())),
+        "bias, rich": float(wrong[here].mean()),
+        "rmse, elsewhere": float(np.sqrt((wrong[~here] ** 2).mean())),
+        "largest reward": float(steps.rewards.max()),
         "share": float(rich(made.domain.observe(path.states[:-1])).mean()),
     }
+
+
+def of(model: KrylovLSTD, seed: int, n: int) -> float:
+    """The error of a model after the first samples of a stream."""
+    made = problem(NAME)
+    model.update_many(stream(NAME, n, seed))
+    return made.rmse(model.predict(made.X))
 
 
 def main() -> None:
@@ -66,21 +85,24 @@ def main() -> None:
     with one_thread(), np.errstate(all="ignore"):
         rows = [errors_on(seed) for seed in range(STREAMS)]
     made = problem(NAME)
-    test = trajectory(made.domain, made.policy, n_steps=10_000, seed=EVALUATION_SEED).states[::10]
-    rules = [name for name in rows[0] if name not in ("dimension", "best dimension", "share")]
+    rules = list(rows[0])[: list(rows[0]).index("dimension")]
     worst = int(np.argmax([row["auto"] for row in rows]))
     lines = []
     for name in rules:
         errors = np.array([row[name] for row in rows])
         lines.append([name, f"{errors.mean():.1f}", f"{errors.max():.0f}", f"{errors[worst]:.0f}"])
     print(table(["dimension", "mean RMSE", "largest", f"stream {worst}"], lines), "\n")
-    shares = np.array([row["share"] for row in rows])
-    hindsight = np.array([row["best in hindsight"] for row in rows])
-    print(f"share of rich states: evaluated {rich(made.domain.observe(test)).mean():.3f}, streams {shares.mean():.3f}")
-    few = shares < np.median(shares)
-    print(
-        f"best in hindsight: {hindsight[few].mean():.1f} in the half with fewer, {hindsight[~few].mean():.1f} with more"
-    )
+    others = [row for i, row in enumerate(rows) if i != worst]
+    for name in list(rows[0])[len(rules) + 2 :]:
+        mean = np.mean([row[name] for row in others])
+        print(f"{name}: stream {worst} {rows[worst][name]:.4g}, mean of the others {mean:.4g}")
+    here = rich(evaluated())
+    values = made.truth[here].mean(), made.truth[~here].mean()
+    print(f"evaluated states: {here.mean():.3f} rich, mean value {values[0]:.0f}, elsewhere {values[1]:.0f}")
+    for lambda_ in (0.0, 0.4, 0.8, 0.9, 1.0):
+        print(f"stream {worst}, λ={lambda_:g}: {of(KrylovLSTD(made.n_features, lambda_=lambda_), worst, SAMPLES):.0f}")
+    for n in (1_000, 1_500, 2_000, 4_000):
+        print(f"stream {worst}, {n:,} samples: {of(KrylovLSTD(made.n_features, lambda_=0.9), worst, n):.0f}")
     lines = []
     for i in np.argsort([-row["auto"] for row in rows]):
         row = rows[i]

@@ -51,7 +51,7 @@ SAMPLES: dict[str, tuple[int, ...]] = {
 EFFORTS: dict[Scale, tuple[Effort, ...]] = {
     "smoke": (Effort(1, 1, 1, 2),) * 4,
     "quick": (Effort(5, 1, 2, 40), Effort(3, 0, 1, 1), Effort(3, 1, 1, 8), Effort(3, 1, 1, 1)),
-    "paper": (Effort(30, 3, 3, 400), Effort(5, 0, 1, 1), Effort(30, 3, 2, 50), Effort(10, 3, 1, 1)),
+    "paper": (Effort(30, 3, 3, 400), Effort(5, 0, 1, 1), Effort(30, 3, 2, 90), Effort(10, 3, 1, 1)),
 }
 """By scale: everybody, side questions, iLSTD, and LSTD with a chosen ridge."""
 
