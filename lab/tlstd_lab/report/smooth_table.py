@@ -37,6 +37,7 @@ SHOWN = (
 )
 TILES = {name_of(40, PAPERS): "t-LSTD, r=40"}
 """What a method is called in the contest on tiles, if not the same."""
+ALSO_ON_TILES = ("TD", "true-online TD", "iLSTD", name_of(40, PAPERS), "Krylov LSTD")
 AT = (1_000, 10_000)
 DRAWN = ("TD", "true-online TD", "iLSTD", name_of(40, OURS), name_of(40, PAPERS), "LSTD", "Krylov LSTD")
 PANELS = ("contest-energy-time", "smooth-time")
@@ -67,9 +68,7 @@ def comparison(panels: Mapping[str, Shown]) -> str:
     rows = []
     for name in SHOWN:
         there = TILES.get(name, name)
-        on_tiles = [
-            errors_at(tiles, there, n) if there in ON_TILES and not name.startswith("LSTD") else None for n in AT
-        ]
+        on_tiles = [errors_at(tiles, there, n) if name in ALSO_ON_TILES else None for n in AT]
         seconds = contest.column(smooth.results, name, "seconds")[:, -1].mean()
         rows.append(
             [METHODS[name].label]
@@ -99,10 +98,15 @@ def draw_both(panels: Mapping[str, Shown], path: Path) -> None:
     with plt.rc_context(STYLE):
         figure, places = plt.subplots(1, 2, figsize=(8.2, 3.9), layout="constrained", sharey=True)
         words = ("40,001 tiles (the paper's features)", "500 random Fourier features")
-        labels = {METHODS[name].label for name in DRAWN} | {ON_TILES[name].label for name in ("t-LSTD, r=40", "iLSTD")}
+        as_smooth = {METHODS[name].label: METHODS[name] for name in DRAWN}
+        as_smooth |= {ON_TILES[TILES.get(name, name)].label: METHODS[name] for name in DRAWN if name in ALSO_ON_TILES}
         for shown, axes, title in zip((panels["contest-energy"], panels["smooth-3b"]), places, words, strict=True):
             chart = shown.panel.chart(shown.results)
-            series = [replace(one, marker=one.marker or "", size=3.0) for one in chart.series if one.label in labels]
+            series = [
+                replace(one, label=as_smooth[one.label].label, colour=as_smooth[one.label].colour, size=3.0)
+                for one in chart.series
+                if one.label in as_smooth
+            ]
             draw(replace(chart, series=series, x=replace(chart.x, log=False), rules=(), notes=()), axes)
             axes.get_legend().remove()
             axes.set_title(title, loc="left")
