@@ -170,12 +170,18 @@ def test_features_are_fitted_to_a_stream_of_their_own() -> None:
     assert_array_equal(made.X[:, -1], 1.0)
     assert_allclose(made.X[:, :-1] * np.sqrt(2.0 / 499.0), unit.X[:, :-1])
     state = unit.domain.observe(np.array([[10.0, 3.0, 50.0, 2.0, 0.0]]))
-    assert_allclose(made.features.encode(state[0]), made.features.encode_many(state)[0])
+    encoded = np.asarray(made.features.encode(state[0]))
+    assert_allclose(encoded, made.features.encode_many(state)[0])
 
 
 def test_rates_have_steps_in_units_of_the_features(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(figure_3, "rates", lambda settings, seed: asked.append(settings) or {})
+
+    def rates(settings: dict[str, Any], seed: int) -> dict[str, Any]:
+        asked.append(settings)
+        return {}
+
+    monkeypatch.setattr(figure_3, "rates", rates)
     estimator = {"class": "TD", "lambda_": 0.9, "step_size": [1.0, 100]}
     task.rates({"problem": "car-tiles", "estimator": estimator, "rate": RATES[0]}, 0)
     assert asked[0]["estimator"]["step_size"] == [0.1, 100]
