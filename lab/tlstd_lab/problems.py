@@ -7,19 +7,21 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tlstd.core.arrays import FloatArray, Matrix
 from tlstd.data.transitions import Transitions
 from tlstd.domains import MarkovRewardProcess, OffPolicyProcess, baird, boyan_chain, random_walk
 from tlstd.domains.baird import START as BAIRD_START
 from tlstd.domains.base import Domain
-from tlstd.domains.energy_storage import EnergyStorage
+from tlstd.domains.energy_storage import EnergyStorage, StoragePolicy
 from tlstd.domains.mountain_car import MountainCar
 from tlstd.domains.pendulum import Pendulum
 from tlstd.domains.policies import Policy
 from tlstd.errors import InvalidParameterError
 from tlstd.evaluation import true_values
 from tlstd.features.base import FeatureMap
+from tlstd.features.random_fourier import RandomFourier
 from tlstd.features.rbf import RBF
 from tlstd.features.tile_coding import TileCoder
 from tlstd.streams.simulated import record, trajectory
@@ -29,6 +31,8 @@ from tlstd_lab.processes.spiral import START as SPIRAL_START
 
 EVALUATION_SEED = 10**6
 """Of the path whose states EnergyStorage is evaluated at; no run has it."""
+FEATURE_SEED = 2 * 10**6
+"""Of the path whose observations random Fourier features are fitted to; no run has it."""
 
 
 class Problem(NamedTuple):
@@ -105,11 +109,45 @@ def _pendulum(features: Callable[[Pendulum], FeatureMap], kind: str) -> Problem:
 
 def _energy(kind: str = "", **parameters: Any) -> Problem:
     domain = EnergyStorage(**parameters)
-    policy = optimal_policy(domain)
     features = TileCoder(domain.low, domain.high, tiles=[5, 5, 10, 5], tilings=32, bias=True)
+    return _energy_with(features, f"{kind}, tiles", domain, optimal_policy(domain))
+
+
+class PlainCosines:
+    """Random Fourier features as cosines between −1 and 1: the constant is one of them.
+
+    :class:`~tlstd.features.RandomFourier` makes the cosines smaller, so that all of them together have the size of the
+    constant. Here it is one feature of 500, as the paper's bias unit is one of 33 active ones.
+    """
+
+    def __init__(self, waves: RandomFourier) -> None:
+        self.waves, self.n_features = waves, waves.n_features
+        self._size = np.full(self.n_features, np.sqrt(waves.phases.size / 2.0))
+        self._size[-1] = 1.0
+
+    def encode(self, state: ArrayLike) -> FloatArray:
+        """Features of one state (D,), shape (n_features,)."""
+        x: FloatArray = self.waves.encode(state) * self._size
+        return x
+
+    def encode_many(self, states: ArrayLike) -> FloatArray:
+        """Features of states (N, D), shape (N, n_features)."""
+        X = self.waves.encode_many(states)
+        X *= self._size
+        return X
+
+
+def _energy_fourier(kind: str, change: Callable[[RandomFourier], FeatureMap]) -> Problem:
+    """One map for all runs, fitted to 1,000 observations that no run has and no error is measured at."""
+    domain = EnergyStorage()
+    policy = optimal_policy(domain)
+    seen = domain.observe(trajectory(domain, policy, n_steps=1_000, seed=FEATURE_SEED).states[:-1])
+    return _energy_with(change(RandomFourier.fit(seen, n_features=500)), kind, domain, policy)
+
+
+def _energy_with(features: FeatureMap, kind: str, domain: EnergyStorage, policy: StoragePolicy) -> Problem:
     states = trajectory(domain, policy, n_steps=10_000, seed=EVALUATION_SEED).states[::10]
-    truth = exact_values(domain, policy, states)
-    return _problem(f"Energy storage{kind}, tiles", domain, policy, features, states, truth)
+    return _problem(f"Energy storage{kind}", domain, policy, features, states, exact_values(domain, policy, states))
 
 
 def _car_tiles(car: MountainCar) -> TileCoder:
@@ -133,6 +171,8 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "pendulum-tiles": lambda: _pendulum(lambda p: TileCoder(p.low, p.high, tiles=10, tilings=10), "tiles"),
     "pendulum-rbf": lambda: _pendulum(lambda p: RBF(p.low, p.high, grid=32, width=0.12), "RBFs"),
     "energy": _energy,
+    "energy-fourier": partial(_energy_fourier, ", random Fourier features", PlainCosines),
+    "energy-fourier-unit": partial(_energy_fourier, ", random Fourier features of size 1", lambda waves: waves),
     "energy-flat": lambda: _energy(", even demand", period=1, demand_wave=(3.0, 0.0)),
     "energy-day": lambda: _energy(", demand by the day", period=24),
     "energy-calm": lambda: _energy(", calm prices", period=24, price_walk=(1.0, 3), jump_probability=0.0),

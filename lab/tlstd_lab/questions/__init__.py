@@ -29,6 +29,7 @@ QUESTIONS: tuple[str, ...] = (
     "smoothness",
     "directions",
     "contest",
+    "smooth",
     "comparison",
     "dimension",
     "chosen",

@@ -28,6 +28,7 @@ HEADLINES = (
     "2a-td",
     "B.4-large-enough",
     "3b-outperforms",
+    "smooth-3b-level-cutoff",
     "2b-run-time",
     "theorem-norm",
     "contest-energy-td",

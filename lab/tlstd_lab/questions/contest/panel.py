@@ -270,7 +270,7 @@ class _Samples(Contest):
         return (*made, Claim(f"{self.name}-stream", BEYOND, statement, self.streaming))
 
 
-class _Time(Contest):
+class Time(Contest):
     """Error against CPU time."""
 
     timed = True
@@ -279,7 +279,7 @@ class _Time(Contest):
         """Return a line per method, and the time from which on the claim is decided."""
         series = []
         for name in self.methods(results.scale):
-            method, seconds = METHODS[name], self.column(results, name, "seconds").mean(axis=0)
+            method, seconds = self.roster[name], self.column(results, name, "seconds").mean(axis=0)
             look = {"dash": method.dash, "marker": method.marker or "o", "size": 2.5}
             look |= {"width": 1.6 if name in OURS else 1.0, "hollow": not method.marker}
             errors = self.column(results, name, "rmse")
@@ -315,25 +315,30 @@ class _Time(Contest):
         return best, least
 
     def wins(self, results: Results) -> Finding:
+        """Decide whether Krylov LSTD has the lowest error."""
+        others = [name for name in self.methods(results.scale) if name not in OURS]
+        return self.race(results, OURS, others, "Krylov LSTD", "the best other's")
+
+    def race(
+        self, results: Results, ours: Sequence[str], others: Sequence[str], our_name: str, their_name: str
+    ) -> Finding:
         """Decide by the worst of many CPU times; the note says who wins when, and by how much."""
         last = max(
             float(self.column(results, name, "seconds").mean(axis=0).max()) for name in self.methods(results.scale)
         )
-        others = [name for name in self.methods(results.scale) if name not in OURS]
         times, winners, ratios = np.geomspace(self.first(results), last, TIMES), [], []
         for seconds in times:
-            ours, mine = self.at(results, seconds, OURS)
+            one, mine = self.at(results, seconds, ours)
             best, theirs = self.at(results, seconds, others)
             runs = min(len(mine), len(theirs))
             ratio = interval(lambda a, b: float(a.mean() / b.mean()), mine[:runs], theirs[:runs], paired=runs > 1)
             ratios.append(ratio)
-            winners.append(ours if ratio.high < 1.0 else best if ratio.low > 1.0 else f"{ours} or {best}")
+            winners.append(one if ratio.high < 1.0 else best if ratio.low > 1.0 else f"{one} or {best}")
         worst = max(ratios, key=lambda ratio: ratio.value)
         won = sum(ratio.high < 1.0 for ratio in ratios)
         verdict: Verdict = "reproduced" if won == TIMES else "partly" if 2 * won >= TIMES else "not"
-        return Finding(
-            verdict, worst, "RMSE of Krylov LSTD over the best other's, worst CPU time", spans(times, winners, ratios)
-        )
+        what = f"RMSE of {our_name} over {their_name}, worst CPU time"
+        return Finding(verdict, worst, what, spans(times, winners, ratios))
 
 
 def spans(times: FloatArray, winners: Sequence[str], ratios: Sequence[OverRuns]) -> str:
@@ -389,7 +394,7 @@ class Energy(_Samples):
     caption = _caption("Energy storage, 40,001 tiles", "10,000", 32, _RUNS, _NO_LSTD)
 
 
-class EnergyTime(_Time):
+class EnergyTime(Time):
     """Energy storage."""
 
     name, problem = "contest-energy-time", "energy"
@@ -405,7 +410,7 @@ class CarTiles(_Samples):
     caption = _caption("Mountain Car, 1,000 tiles", "10,000", 32, _RUNS)
 
 
-class CarTilesTime(_Time):
+class CarTilesTime(Time):
     """Mountain Car with tiles."""
 
     name, problem = "contest-car-tiles-time", "car-tiles"
@@ -421,7 +426,7 @@ class CarRBF(_Dense, _Samples):
     caption = _caption("Mountain Car, 1,024 RBFs", "4,000", 64, _DENSE_RUNS.format(30))
 
 
-class CarRBFTime(_Dense, _Time):
+class CarRBFTime(_Dense, Time):
     """Mountain Car with RBFs."""
 
     name, problem = "contest-car-rbf-time", "car-rbf"
@@ -438,7 +443,7 @@ class Pendulum(_Dense, _Samples):
     caption = _caption("Pendulum, 1,024 RBFs", "4,000", 64, _DENSE_RUNS.format(10))
 
 
-class PendulumTime(_Dense, _Time):
+class PendulumTime(_Dense, Time):
     """Pendulum with RBFs."""
 
     name, problem = "contest-pendulum-time", "pendulum-rbf"

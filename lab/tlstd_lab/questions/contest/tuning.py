@@ -10,6 +10,7 @@ import numpy as np
 
 from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.core.threads import one_thread
+from tlstd.data.transitions import Transitions
 from tlstd_lab.learning import make
 from tlstd_lab.problems import measured, stream
 from tlstd_lab.questions.contest.methods import filled, scaled
@@ -26,12 +27,15 @@ def tune(settings: dict[str, Any], seed: int) -> dict[str, IntArray | FloatArray
     stream once and counts for all numbers of samples.
 
     Settings: ``problem``, ``estimator`` (what is not tuned), ``axes`` and ``start`` (values by name), ``samples``,
-    ``streams`` (their number; seeds from ``seed`` on), ``tries`` (settings at most). Columns: ``samples``, one per
-    axis, ``rmse`` on these streams, ``tried`` (settings in all), ``inside`` (1, or 0 where an axis or the tries ended).
+    ``streams`` (their number; seeds from ``seed`` on), ``tries`` (settings at most), and ``curve``: whether the setting
+    with the least mean RMSE of the whole curve is looked for too (the last row, of 0 samples). Columns: ``samples``,
+    one per axis, ``rmse`` on these streams, ``tried`` (settings in all), ``inside`` (1, or 0 where an axis or the tries
+    ended).
     """
     search = Search(settings, range(seed, seed + settings["streams"]))
-    found = [search.best_at(at) for at in range(len(settings["samples"]))]
-    columns: dict[str, IntArray | FloatArray] = {"samples": np.array(settings["samples"])}
+    samples = [*settings["samples"], 0] if settings.get("curve") else settings["samples"]
+    found = [search.best_at(at) for at in range(len(samples))]
+    columns: dict[str, IntArray | FloatArray] = {"samples": np.array(samples)}
     for axis, (name, values) in enumerate(search.axes.items()):
         columns[name] = np.array([float(values[place[axis]]) for place, _ in found])
     columns["rmse"] = np.array([float(search.errors[place][at]) for at, (place, _) in enumerate(found)])
@@ -43,7 +47,8 @@ class Search:
     """Mean errors by setting, and the walk to the best of them."""
 
     def __init__(self, settings: Mapping[str, Any], seeds: Sequence[int]) -> None:
-        self.settings, self.seeds = settings, seeds
+        self.settings = settings
+        self.streams = [stream(settings["problem"], settings["samples"][-1], seed) for seed in seeds]
         self.axes: dict[str, Sequence[float]] = dict(settings["axes"])
         self.errors: dict[Place, FloatArray] = {}
         starts = [[values.index(value) for value in settings["start"][name]] for name, values in self.axes.items()]
@@ -67,12 +72,15 @@ class Search:
             return False
         point = {name: values[i] for (name, values), i in zip(self.axes.items(), place, strict=True)}
         estimator = filled(self.settings["estimator"], point)
-        self.errors[place] = np.mean([self._curve(estimator, seed) for seed in self.seeds], axis=0)
+        with np.errstate(all="ignore"):
+            errors = np.mean([self._curve(estimator, steps) for steps in self.streams], axis=0)
+            if self.settings.get("curve"):
+                errors = np.append(errors, mean_of_curve(errors, self.settings["samples"]))
+        self.errors[place] = errors
         return True
 
-    def _curve(self, estimator: Mapping[str, Any], seed: int) -> FloatArray:
+    def _curve(self, estimator: Mapping[str, Any], steps: Transitions) -> FloatArray:
         made, samples = measured(self.settings["problem"]), self.settings["samples"]
-        steps = stream(self.settings["problem"], samples[-1], seed)
         model, errors = make(scaled(estimator, made.square_length, made.n_features), made.n_features), []
         with one_thread(), np.errstate(all="ignore"):
             for start, stop in zip((0, *samples), samples, strict=False):
@@ -100,3 +108,15 @@ class Search:
             if (low and i == 0) or (high and i == len(values) - 1):
                 return False
         return True
+
+
+def mean_of_curve(errors: FloatArray, samples: Sequence[int]) -> FloatArray:
+    """Mean RMSE from the first to the last number of samples, straight lines between (…, points).
+
+    Example
+    -------
+    >>> mean_of_curve(np.array([3.0, 1.0, 1.0]), [100, 200, 400])
+    array(1.33333333)
+    """
+    mean: FloatArray = np.asarray(np.trapezoid(errors, samples, axis=-1) / (samples[-1] - samples[0]))
+    return mean

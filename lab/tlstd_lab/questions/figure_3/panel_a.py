@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import DASH_DOT, DASHED, DOTTED, LIGHT_GREY, SOLID, Axis, Chart, Legend, curve, sequence
-from tlstd_lab.claims import Claim, Finding, Verdict, above, below
+from tlstd_lab.claims import Claim, Finding
 from tlstd_lab.panel import Results, Scale, pick, seeds
 from tlstd_lab.problems import problem
+from tlstd_lab.questions.figure_3 import rules
 from tlstd_lab.questions.figure_3.settings import (
     RANKS,
     SHORT_RANKS,
@@ -22,7 +22,7 @@ from tlstd_lab.questions.figure_3.settings import (
     tlstd,
 )
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import interval, ratio_of_means
+from tlstd_lab.statistics import ratio_of_means
 
 
 class Ranks(Energy):
@@ -88,11 +88,7 @@ class Ranks(Energy):
 
     def _rank(self, results: Results) -> Finding:
         errors = {rank: self._final(results, rank) for rank in RANKS}
-        number = ratio_of_means(errors[RANKS[-1]], errors[RANKS[0]])
-        steps = [ratio_of_means(errors[b], errors[a]) for a, b in pairwise(RANKS)]
-        verdict = below(number, 1.0)
-        if verdict == "reproduced" and any(step.value >= 1.0 for step in steps):
-            verdict = "partly"
+        verdict, number = rules.falls_with_rank(errors)
         short = {k: ratio_of_means(self._short(results, 40, k), self._short(results, 5, k)) for k in (1, None)}
         note = (
             "RMSE "
@@ -105,11 +101,8 @@ class Ranks(Energy):
     def _five(self, results: Results) -> Finding:
         errors = results.column(self.rank_runs(results.scale, 5), "rmse")
         constant = float(problem("energy").truth.std())
-        number = interval(lambda e: float(e.mean() / constant), errors[:, -1])
         quarter = max(1, errors.shape[1] // 4)
-        change = ratio_of_means(errors[:, -1], errors[:, -1 - quarter])
-        levelled = change.low > 0.97 and change.high < 1.03
-        verdict: Verdict = below(number, 0.95, partly=1.0) if levelled else "not"
+        (verdict, number), change = rules.settles(errors[:, -1], errors[:, -1 - quarter], constant)
         note = (
             f"the last quarter of the samples changes it by a factor of {change}; at 1 it is no better than the best "
             f"constant (sd of the values {constant:.0f}); the floor is {floor():.0f}"
@@ -120,10 +113,7 @@ class Ranks(Energy):
         five = self._final(results, 5)
         few = pick(SIZES, results.scale).few
         ratios = {rank: ratio_of_means(self._final(results, rank), five[:few]) for rank in SMALL_RANKS}
-        number = ratios[3]
-        verdict = above(number, 1.1)
-        if verdict != "reproduced":
-            verdict = "partly" if ratios[1].low > 1.1 else "not"
+        verdict, number = rules.larger_below_five(ratios)
         short = {
             (rank, k): ratio_of_means(self._short(results, rank, k), self._short(results, 5, k))
             for rank in (2, 3)

@@ -9,8 +9,9 @@ import numpy as np
 
 from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import COLOURS, DASHED, Axis, Chart, Legend, curve
-from tlstd_lab.claims import Claim, Finding, Verdict, above, below
+from tlstd_lab.claims import Claim, Finding
 from tlstd_lab.panel import Results, Scale, best, pick, seeds
+from tlstd_lab.questions.figure_3 import rules
 from tlstd_lab.questions.figure_3.settings import (
     ACTIVE,
     COORDINATES,
@@ -31,7 +32,7 @@ from tlstd_lab.questions.figure_3.settings import (
     tlstd,
 )
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import OverRuns, interval, ratio_of_means
+from tlstd_lab.statistics import interval, ratio_of_means
 
 
 class Methods(Energy):
@@ -152,17 +153,8 @@ class Methods(Energy):
     def _level(self, results: Results) -> Finding:
         ours, theirs = self._errors(results, "t-LSTD"), self._errors(results, "TD")
         samples = pick(SIZES, results.scale).samples
-        number = ratio_of_means(ours[:, -1], theirs[:, -1])
-        level = 1.1 * float(theirs[:, -1].mean())
-        steps = [first_at(errors.mean(axis=0), level, samples) for errors in (ours, theirs)]
-        verdict = below(number, 1.1, partly=1.25)
-        if verdict == "reproduced" and steps[0] > 0.5 * steps[1]:
-            verdict = "partly"
-        words = [f"after {count:,.0f} samples" if np.isfinite(count) else "never" for count in steps]
-        note = (
-            f"1.1 times TD's final error is reached {words[0]} by t-LSTD and {words[1]} by TD; the same ratio for "
-            + self._variants(results, slice(-1, None), theirs)
-        )
+        (verdict, number), said = rules.comes_level(ours, theirs, samples)
+        note = f"{said}; the same ratio for {self._variants(results, slice(-1, None), theirs)}"
         return Finding(verdict, number, f"RMSE of t-LSTD over TD's after {samples[-1]:,} samples", note)
 
     def _outperforms(self, results: Results) -> Finding:
@@ -174,9 +166,7 @@ class Methods(Energy):
             "TD": ratio_of_means(ours.mean(axis=1), td_.mean(axis=1)),
             "iLSTD": ratio_of_means(ours[:, :common].mean(axis=1), il.mean(axis=1)),
         }
-        worse = max(ratios, key=lambda name: ratios[name].value)
-        better = sum(ratio.high < 1.0 for ratio in ratios.values())
-        verdict: Verdict = "reproduced" if better == 2 else "partly" if better else "not"
+        (verdict, number), worse = rules.outperforms(ratios)
         steps = {method: self.chosen(results, method)["step_size"] for method in ("TD", "iLSTD")}
         note = (
             f"over {samples_text(size.samples)} against TD {ratios['TD']}, over {samples_text(size.ilstd_samples)} "
@@ -185,7 +175,7 @@ class Methods(Energy):
             f"{steps['TD']:.2g} (grid up to {0.5 / ACTIVE[0]:.2g}), iLSTD α₀={steps['iLSTD'][0]:.2g}, "
             f"N₀={steps['iLSTD'][1]}"
         )
-        return Finding(verdict, ratios[worse], f"mean RMSE of t-LSTD over that of {worse}, the better competitor", note)
+        return Finding(verdict, number, f"mean RMSE of t-LSTD over that of {worse}, the better competitor", note)
 
     def _early(self, results: Results) -> Finding:
         samples = pick(SIZES, results.scale).ilstd_samples
@@ -200,9 +190,7 @@ class Methods(Energy):
             ),
             "iLSTD": ratio_of_means(ours[:, early].mean(axis=1), iterated[:, early].mean(axis=1)),
         }
-        verdict = below(number, 1.0)
-        if verdict == "not" and any(other.high < 1.0 for other in others.values()):
-            verdict = "partly"
+        verdict = rules.faster_early(number, others)
         note = (
             "the same ratio against "
             + ", ".join(f"{name}: {ratio}" for name, ratio in others.items())
@@ -215,9 +203,7 @@ class Methods(Energy):
         number = ratio_of_means(
             self._errors(results, "true-online TD").mean(axis=1), self._errors(results, "TD").mean(axis=1)
         )
-        verdict: Verdict = "reproduced" if number.low > 0.95 and number.high < 1.05 else "not"
-        if verdict == "not" and 0.9 < number.value < 1.1:
-            verdict = "partly"
+        verdict = rules.alike(number)
         steps = {method: self.chosen(results, method)["step_size"] for method in ("TD", "true-online TD")}
         note = ", ".join(f"{method}: α={step:.2g}" for method, step in steps.items())
         return Finding(verdict, number, "mean RMSE of true-online TD over TD's, each with its best step size", note)
@@ -228,20 +214,18 @@ class Methods(Energy):
         return np.stack(columns, axis=1)
 
     def _m(self, results: Results) -> Finding:
-        spread: dict[bool, OverRuns] = {}
+        rulings: dict[bool, rules.Ruling] = {}
         means: dict[bool, FloatArray] = {}
         for own in (False, True):
             errors = self._by_m(results, own=own)
-            spread[own] = interval(lambda e: float(e.mean(axis=0).max() / e.mean(axis=0).min()), errors)
-            means[own] = errors.mean(axis=0)
-        verdict = below(spread[False], 1.1, partly=1.25)
+            rulings[own], means[own] = rules.indifferent(errors), errors.mean(axis=0)
         note = "; ".join(
-            f"{words}: {spread[own]} ("
+            f"{words}: {rulings[own].number} ("
             + ", ".join(f"m={m}: {e:.0f}" for m, e in zip(COORDINATES, means[own], strict=True))
             + ")"
             for own, words in ((False, "step size of m=50"), (True, "step size of each m's own, from a coarser grid"))
         )
-        return Finding(verdict, spread[False], "largest over smallest mean RMSE, m from 10 to 50", note)
+        return Finding(*rulings[False], "largest over smallest mean RMSE, m from 10 to 50", note)
 
     def _step_by_m(self, results: Results) -> Finding:
         """What the smallest m loses with the best step size of m=50, both chosen on the same grid by a tuning seed."""
@@ -253,14 +237,14 @@ class Methods(Energy):
             f"mean RMSE of m={COORDINATES[0]} with the best step size of m={M} over that with its own "
             "(reproduced above 1.02)"
         )
-        return Finding(above(number, 1.02, partly=1.0), number, what, f"{note}; chosen on one tuning seed")
+        return Finding(rules.differs(number), number, what, f"{note}; chosen on one tuning seed")
 
     def _fifty(self, results: Results) -> Finding:
         errors = self._by_m(results, own=False, ms=(*COORDINATES, MORE))
         number = ratio_of_means(errors[:, -2], errors[:, -1])
         before = ratio_of_means(errors[:, -3], errors[:, -2])
         note = f"m=40 over m=50: {before}; step size of m=50"
-        return Finding(below(number, 1.02, partly=1.05), number, f"mean RMSE with m={M} over that with m={MORE}", note)
+        return Finding(rules.large_enough(number), number, f"mean RMSE with m={M} over that with m={MORE}", note)
 
     def _grid(self, results: Results, candidates: list[list[RunSpec]]) -> FloatArray:
         """Mean error of every run of a sweep (runs, candidates)."""
@@ -268,23 +252,17 @@ class Methods(Energy):
         return np.stack([results.column(runs, "rmse").mean(axis=1) for runs in candidates], axis=1)
 
     def _step_size(self, results: Results) -> Finding:
-        def share(errors: FloatArray) -> float:
-            means = errors.mean(axis=0)
-            return float((means <= 1.2 * means.min()).mean())
-
         n0 = self.chosen(results, "iLSTD")["step_size"][1]
-        found = {n: interval(share, self._grid(results, ilstd_candidates(results.scale, [n]))) for n in DECAYS}
+        found = {n: rules.share_near_best(self._grid(results, ilstd_candidates(results.scale, [n]))) for n in DECAYS}
         exponents = pick(SIZES, results.scale).exponents
         td_grid = [
             runs
             for runs in td_candidates(results.scale)
             if any(runs[0].settings["estimator"]["step_size"] == 2.0**e / a for e in exponents for a in ACTIVE)
         ]
-        td_share = interval(share, self._grid(results, td_grid))
+        td_share = rules.share_near_best(self._grid(results, td_grid))
         number = found[n0]
-        verdict = below(number, 0.5)
-        if verdict == "not" and number.high < td_share.low:
-            verdict = "partly"
+        verdict = rules.sensitive(number, td_share)
         note = (
             ", ".join(f"N₀={n}: {value}" for n, value in found.items())
             + f"; TD on the same grid: {td_share}; measured on the tuning seeds"
@@ -304,13 +282,9 @@ class Methods(Energy):
             for n0 in (*DECAYS, None)
         }
         chosen = float((self._errors(results, "iLSTD")[:, -1] >= limit()).mean())
-        number = shares[None]
-        verdict: Verdict = "not"
         constants = self._grid(results, ilstd_candidates(results.scale, [None])).mean(axis=0).min()
         decayed = self._grid(results, ilstd_candidates(results.scale)).mean(axis=0).min()
-        if number.low > 0.0:  # some constant steps diverge; whether that matters is whether decay is needed
-            helps = chosen == 0.0 and constants > 1.1 * decayed
-            verdict = "reproduced" if helps and min(shares[n].value for n in DECAYS) < number.value else "partly"
+        verdict, number = rules.needs_decay(shares, chosen, float(constants), float(decayed))
         note = (
             "with a decay: "
             + ", ".join(f"N₀={n0}: {shares[n0].value:.2g}" for n0 in DECAYS)
@@ -320,11 +294,9 @@ class Methods(Energy):
         return Finding(verdict, number, "share of constant step sizes with an error above twice that of zero", note)
 
     def _smooth(self, results: Results) -> Finding:
-        rough = {method: roughness(self.errors(results, self.window_runs(results, method))) for method in METHODS}
+        rough = {method: rules.roughness(self.errors(results, self.window_runs(results, method))) for method in METHODS}
         ratios = {other: ratio_of_means(rough["t-LSTD"], rough[other]) for other in ("TD", "iLSTD")}
-        least = min(ratios, key=lambda name: ratios[name].value)
-        rougher = sum(ratio.low > 1.0 for ratio in ratios.values())
-        verdict: Verdict = "reproduced" if rougher == 2 else "partly" if rougher else "not"
+        (verdict, number), least = rules.rougher(ratios)
         window = pick(SIZES, results.scale).window
         common = len(pick(SIZES, results.scale).ilstd_samples)
         printed = results.column(self.printed_td(results), "rmse")[:, :common]
@@ -339,34 +311,7 @@ class Methods(Energy):
             + ", ".join(f"{method} {value:.2g}" for method, value in coarse.items())
             + f", TD with α₀ over 64 {np.abs(np.diff(printed, n=2, axis=1)).mean():.2g}"
         )
-        return Finding(
-            verdict, ratios[least], f"mean change of RMSE from sample to sample, t-LSTD's over {least}'s", note
-        )
-
-
-def first_at(errors: FloatArray, level: float, samples: Sequence[int]) -> float:
-    """The first number of samples at which the error is at or below a level; infinite if none is.
-
-    Example
-    -------
-    >>> first_at(np.array([3.0, 2.0, 1.0]), 2.0, [10, 20, 30])
-    20.0
-    """
-    reached = np.flatnonzero(errors <= level)
-    return float(samples[reached[0]]) if reached.size else np.inf
-
-
-def roughness(errors: FloatArray) -> FloatArray:
-    """Mean absolute change from point to point around the mean change of the run (runs, points).
-
-    Example
-    -------
-    >>> roughness(np.array([[3.0, 2.0, 1.0], [0.0, 2.0, 0.0]]))
-    array([0., 2.])
-    """
-    changes = np.diff(errors, axis=1)
-    rough: FloatArray = np.abs(changes - changes.mean(axis=1, keepdims=True)).mean(axis=1)
-    return rough
+        return Finding(verdict, number, f"mean change of RMSE from sample to sample, t-LSTD's over {least}'s", note)
 
 
 def samples_text(samples: Sequence[int]) -> str:

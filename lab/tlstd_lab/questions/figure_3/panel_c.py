@@ -8,14 +8,14 @@ import numpy as np
 
 from tlstd.core.arrays import FloatArray
 from tlstd_lab.chart import COLOURS, DASHED, SOLID, Axis, Chart, Legend, curve
-from tlstd_lab.claims import Claim, Finding, Verdict, above, below
+from tlstd_lab.claims import Claim, Finding, below
 from tlstd_lab.panel import Results, Scale, pick, seeds, specs
+from tlstd_lab.questions.figure_3 import rules
 from tlstd_lab.questions.figure_3.settings import (
     BINDING,
     METHODS,
     RATES,
     SIZES,
-    SMALL_LOSS,
     Energy,
     by_seed,
     flat,
@@ -23,7 +23,7 @@ from tlstd_lab.questions.figure_3.settings import (
     td_candidates,
 )
 from tlstd_lab.spec import RunSpec
-from tlstd_lab.statistics import interval, ratio_of_means
+from tlstd_lab.statistics import ratio_of_means
 
 
 class Times(Energy):
@@ -106,14 +106,9 @@ class Times(Energy):
     def _slow(self, results: Results) -> Finding:
         shares = {(m, rate): self._share_lost(results, m, rate) for m in METHODS for rate in RATES}
         slower = max(("iLSTD", "t-LSTD"), key=lambda method: float(shares[method, 25].mean()))
-        number = interval(lambda s: float(s.mean()), shares[slower, 25])
-        verdict: Verdict = "not"
-        if number.low > SMALL_LOSS:
-            verdict = "reproduced"
         work = {method: float((self._column(results, method, 25, "busy")[:, -1]).mean()) for method in METHODS}
         total = pick(SIZES, results.scale).seconds[25]
-        if verdict == "not" and work["TD"] < 0.5 * total:  # the half of the statement that says TD waits
-            verdict = "partly"
+        verdict, number = rules.too_slow(shares[slower, 25], work["TD"], total)
         note = (
             "shares lost: "
             + "; ".join(
@@ -126,7 +121,7 @@ class Times(Energy):
         return Finding(
             verdict,
             number,
-            f"share of the samples that {slower} loses at 25 per second (reproduced above {SMALL_LOSS})",
+            f"share of the samples that {slower} loses at 25 per second (reproduced above {rules.SMALL_LOSS})",
             note,
         )
 
@@ -151,9 +146,7 @@ class Times(Energy):
             + f". Final RMSE: {self._finals(results, BINDING)}; "
             + self._finals(results, RATES[-1])
         )
-        verdict = above(number, 1.0)
-        if verdict == "reproduced" and any(ratio.high < 1.0 for ratio in learned.values()):
-            verdict = "partly"
+        verdict = rules.scales(number, learned)
         return Finding(verdict, number, f"samples learned by t-LSTD over iLSTD's at {BINDING:,} per second", note)
 
     def _solution(self, results: Results) -> Finding:
@@ -161,9 +154,7 @@ class Times(Energy):
             rate: ratio_of_means(*(self._column(results, m, rate, "rmse")[:, -1] for m in ("t-LSTD", "iLSTD")))
             for rate in RATES
         }
-        verdict = below(ratios[25], 1.0)
-        if verdict == "not" and any(ratio.high < 1.0 for ratio in ratios.values()):
-            verdict = "partly"
+        verdict = rules.better_somewhere(ratios[25], ratios)
         note = (
             "; ".join(f"{rate:,}/s: {ratio}" for rate, ratio in ratios.items())
             + f". Final RMSE: {self._finals(results, 25)}; {self._finals(results, BINDING)}"
@@ -177,7 +168,7 @@ class Times(Energy):
             for method in METHODS
         }
         number = ratio_of_means(per_sample["t-LSTD"], per_sample["TD"])
-        verdict = below(number, 2.0, partly=5.0)
+        verdict = rules.costs_little(number)
         note = (
             "µs per sample: "
             + ", ".join(f"{method} {1e6 * seconds.mean():.3g}" for method, seconds in per_sample.items())

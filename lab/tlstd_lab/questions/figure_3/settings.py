@@ -38,8 +38,6 @@ RATES = (25, 1000, 10_000, 100_000)
 BINDING = 10_000
 """The rate that is drawn beside the paper's."""
 METHODS = ("TD", "iLSTD", "t-LSTD")
-SMALL_LOSS = 0.02
-"""Share of the samples whose loss does not make a learner too slow."""
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "buffer of r samples": {"buffer_size": 40},
