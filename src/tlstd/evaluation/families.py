@@ -46,7 +46,7 @@ MOST_NUMBERS = 50_000_000
 NO_LEAVES = "there are too few episodes for leaves of trees, grown on one half for the other: use other features"
 ROUNDS = (3_000, 12_000)
 """Steps on which families are compared, about."""
-KEPT = 3
+KEPT = 2
 """Families that are compared again, at most."""
 BEHIND = 2.0
 """Standard errors of the difference to the best family from which one is clearly behind."""

@@ -208,10 +208,10 @@ def choose(system: StateSystem) -> Selection:
     found = _by_returns(small, lambdas)
     if not found.decided or small is system:
         return found
-    best = found.whole.lambda_
+    at = lambdas.index(found.whole.lambda_)  # a larger sample may prefer a neighbour
     chosen = {setting.lambda_ for setting in found.of_fold.values()}
     some = thinned(system, MOST)
-    again = _by_returns(some, (best, *sorted(chosen - {best})), only=best)
+    again = _by_returns(some, [own for i, own in enumerate(lambdas) if abs(i - at) <= 1 or own in chosen])
     return again if again.decided and some is system else replace(again if again.decided else found, paths={})
 
 
@@ -246,9 +246,7 @@ def expected_returns(system: StateSystem, chosen: Selection, lambda_: float) -> 
     return expected
 
 
-def _by_returns(
-    system: StateSystem, lambdas: Sequence[float], only: float | None = None, targets: Targets | None = None
-) -> Selection:
+def _by_returns(system: StateSystem, lambdas: Sequence[float], targets: Targets | None = None) -> Selection:
     steps, folds = system.steps, system.steps.folds.tolist()
     fixed = fixed_dimension(len(steps))
     careful = Setting(lambdas[0] if system.rhos is not None or len(lambdas) < 2 else lambdas[-2], fixed)
@@ -287,8 +285,8 @@ def _by_returns(
             break
     tables = {lambda_: np.array(own).T for lambda_, own in errors.items()}
     sizes, scale = steps.sums(targets.usable), float((targets.usable * scaled**2).sum())
-    whole, best_scores = _best(tables, np.ones(sizes.size, dtype=np.bool_), sizes, scale, only)
-    of_fold = {fold: _best(tables, steps.of_group != fold, sizes, scale, None)[0] for fold in folds}
+    whole, best_scores = _best(tables, np.ones(sizes.size, dtype=np.bool_), sizes, scale)
+    of_fold = {fold: _best(tables, steps.of_group != fold, sizes, scale)[0] for fold in folds}
     kind = "Returns, completed by a reference," if targets.completed else "Returns"
     note = f"{kind} of {int(targets.usable.sum()):,} states, {_groups(steps)}."
     names = [(lambda_, fold) for lambda_ in lambdas for fold in folds]
@@ -300,7 +298,7 @@ def _by_returns(
 
 
 def _best(
-    tables: dict[float, FloatArray], groups: BoolArray, sizes: FloatArray, scale: float, only: float | None
+    tables: dict[float, FloatArray], groups: BoolArray, sizes: FloatArray, scale: float
 ) -> tuple[Setting, dict[Setting, float]]:
     """The best λ and dimension in some of the groups, and the scores of the best dimension of each λ."""
     found: dict[Setting, float] = {}
@@ -309,7 +307,7 @@ def _best(
         means = table[groups].sum(axis=0) / total
         at = least(means, scale / total)
         found[Setting(lambda_, at + 1)] = float(means[at])
-    allowed = [setting for setting in found if only is None or setting.lambda_ == only]
+    allowed = list(found)
     at = least(np.array([found[setting] for setting in allowed]), scale / total)
     return allowed[at], found
 

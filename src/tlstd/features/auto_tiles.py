@@ -15,7 +15,7 @@ from tlstd.core.arrays import FloatArray, IntArray, as_real, locked
 from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory
-from tlstd.features.observed import observed
+from tlstd.features.standardised import observed
 from tlstd.features.states import as_box, as_row, as_states, binary_rows, compiled_tiles, not_a_number
 
 N_KNOTS = 65

@@ -6,14 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tlstd.core import parameters
-from tlstd.core.arrays import FloatArray, as_real, locked
-from tlstd.errors import InvalidParameterError
-from tlstd.features.base import EqualByArguments, Factory
-from tlstd.features.observed import middle_and_width, observed
-from tlstd.features.states import as_box, as_state, as_states
+from tlstd.core.arrays import FloatArray
+from tlstd.features.base import Factory
+from tlstd.features.standardised import Standardised, observed, scaling
+from tlstd.features.states import as_box, as_state
 
 
-class Polynomial(EqualByArguments):
+class Polynomial(Standardised):
     """Columns, of degree 2 also their squares and the products of every two of them, and a constant.
 
     With u_j = (s_j − centre_j) / scale_j, where s is clipped to the box, the features are u_1, …, u_D, then u_j u_k for
@@ -56,16 +55,7 @@ class Polynomial(EqualByArguments):
         degree: int = 2,
         bias: bool = True,
     ) -> None:
-        self.low, self.high = as_box(low, high)
-        self.centre, self.scale = (
-            locked(as_real(value, name, InvalidParameterError).copy())
-            for name, value in (("centre", centre), ("scale", scale))
-        )
-        for name, array in (("centre", self.centre), ("scale", self.scale)):
-            if array.shape != self.low.shape or not np.isfinite(array).all():
-                raise InvalidParameterError(f"{name} has shape {array.shape}: pass {self.low.shape} finite numbers")
-        if not (self.scale > 0.0).all():
-            raise InvalidParameterError(f"scale is {self.scale.tolist()}: pass numbers > 0")
+        super().__init__(low, high, centre, scale)
         self.bias = parameters.flag("bias", bias)
         self.degree = parameters.integer("degree", degree, high=2)
         self._pairs = np.triu_indices(self.low.size if self.degree == 2 else 0)
@@ -74,10 +64,8 @@ class Polynomial(EqualByArguments):
     @classmethod
     def fit(cls, observations: ArrayLike, *, degree: int = 2, bias: bool = True) -> Polynomial:
         """The map for observations (N, D), N >= 1."""
-        array = observed(observations)
-        centre, scale = middle_and_width(array)
-        low, high = array.min(axis=0), array.max(axis=0)
-        return cls(low, np.where(high > low, high, low + scale), centre=centre, scale=scale, degree=degree, bias=bias)
+        low, high, centre, scale = scaling(observed(observations))
+        return cls(low, high, centre=centre, scale=scale, degree=degree, bias=bias)
 
     def encode(self, state: ArrayLike) -> FloatArray:
         """Features of one state (D,), shape (n_features,)."""
@@ -86,7 +74,7 @@ class Polynomial(EqualByArguments):
 
     def encode_many(self, states: ArrayLike) -> FloatArray:
         """Features of states (N, D), shape (N, n_features)."""
-        u = (as_states(states, self.low.size).clip(self.low, self.high) - self.centre) / self.scale
+        u = self.units(states)
         (first, second), D = self._pairs, self.low.size
         out = np.empty((len(u), self.n_features))
         out[:, :D], products = u, out[:, D : D + first.size]

@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tlstd.core import parameters
-from tlstd.core.arrays import FloatArray, as_real, locked
-from tlstd.errors import InvalidParameterError
-from tlstd.features.base import EqualByArguments, Factory
-from tlstd.features.observed import middle_and_width, observed
-from tlstd.features.states import as_box, as_state, as_states
+from tlstd.core.arrays import FloatArray, locked
+from tlstd.features.base import Factory
+from tlstd.features.standardised import Standardised, finite, observed, scaling
+from tlstd.features.states import as_box, as_state
 
 PAIRS = 2_000
 """Pairs of observations of which the median distance is taken."""
@@ -18,7 +17,7 @@ CHUNK = 256
 """States that are encoded at once: what is worked on stays in the processor's cache."""
 
 
-class RandomFourier(EqualByArguments):
+class RandomFourier(Standardised):
     """Cosines of random combinations of all columns, and a constant.
 
     φ_i(s) = √(2/n) cos(w_iᵀ u + b_i) with u_j = (s_j − centre_j) / scale_j, where s is clipped to the box, and a
@@ -72,14 +71,9 @@ class RandomFourier(EqualByArguments):
         frequencies: ArrayLike,
         phases: ArrayLike,
     ) -> None:
-        self.low, self.high = as_box(low, high)
-        D = self.low.size
-        self.centre = _finite("centre", centre, (D,))
-        self.scale = _finite("scale", scale, (D,))
-        if not (self.scale > 0.0).all():
-            raise InvalidParameterError(f"scale is {self.scale.tolist()}: pass numbers > 0")
-        self.phases = _finite("phases", phases, (np.size(phases),))
-        self.frequencies = _finite("frequencies", frequencies, (self.phases.size, D))
+        super().__init__(low, high, centre, scale)
+        self.phases = finite("phases", phases, (np.size(phases),))
+        self.frequencies = finite("frequencies", frequencies, (self.phases.size, self.low.size))
         self.n_features = self.phases.size + 1
         self._directions = locked(np.ascontiguousarray(self.frequencies.T))
 
@@ -101,15 +95,13 @@ class RandomFourier(EqualByArguments):
         n = parameters.integer("n_features", n_features, low=2) - 1
         width = parameters.positive("width", width)
         rng = np.random.default_rng(parameters.integer("seed", seed, low=0))
-        centre, scale = middle_and_width(array)
-        low, high = array.min(axis=0), array.max(axis=0)
+        low, high, centre, scale = scaling(array)
         first, second = array[rng.integers(len(array), size=(2, PAIRS))]
         apart = np.sqrt((((first - second) / scale) ** 2).sum(axis=1))
         apart = apart[apart > 0.0]
         distance = float(np.median(apart)) if apart.size else 1.0
         frequencies = rng.standard_normal((n, array.shape[1])) / (width * distance)
         phases = rng.uniform(0.0, 2.0 * np.pi, n)
-        high = np.where(high > low, high, low + scale)  # a column with one value
         return cls(low, high, centre=centre, scale=scale, frequencies=frequencies, phases=phases)
 
     def encode(self, state: ArrayLike) -> FloatArray:
@@ -119,7 +111,7 @@ class RandomFourier(EqualByArguments):
 
     def encode_many(self, states: ArrayLike) -> FloatArray:
         """Features of states (N, D), shape (N, n_features)."""
-        u = (as_states(states, self.low.size).clip(self.low, self.high) - self.centre) / self.scale
+        u = self.units(states)
         out = np.empty((len(u), self.n_features))
         out[:, -1] = 1.0
         for a in range(0, len(u), CHUNK):
@@ -133,13 +125,6 @@ class RandomFourier(EqualByArguments):
 
     def __repr__(self) -> str:
         return f"RandomFourier({self.low.size} columns: {self.n_features} features)"
-
-
-def _finite(name: str, value: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    array = as_real(value, name, InvalidParameterError).copy()
-    if array.shape != shape or not np.isfinite(array).all():
-        raise InvalidParameterError(f"{name} has shape {array.shape}: pass {shape} finite numbers")
-    return locked(array)
 
 
 EXAMPLES: dict[str, Factory] = {
