@@ -138,7 +138,7 @@ class Leaves(EqualByArguments):
         ridge : float > 0
             A leaf's mean is shrunk as by so many further rows with no error left, each of average weight.
         n_bins : int from 2 to 256
-            A column with more values is divided at quantiles into so many bins; thresholds lie between bins.
+            A column with more values is divided into so many bins, halfway between equal counts and equal widths.
 
         Returns
         -------
@@ -296,11 +296,17 @@ class Grower:
 
 
 def _cuts(column: FloatArray, n_bins: int) -> FloatArray:
-    """Thresholds of a column: between all of its values, or at quantiles if there are more than ``n_bins``."""
+    """Thresholds of a column: between all of its values, or on an even scale if there are more than ``n_bins``.
+
+    The scale is halfway between rank and position. Ranks alone would put rare extreme values, which often matter most,
+    into one bin.
+    """
     ordered = np.sort(column)
     first = 1 + np.flatnonzero(ordered[1:] > ordered[:-1])  # of each value but the least
     if first.size >= n_bins:
-        middle = np.arange(1, n_bins) * ordered.size // n_bins
+        position = 0.5 * ordered - 0.5 * ordered[0]  # halves, which cannot overflow
+        scale = 0.5 * np.arange(ordered.size) / ordered.size + 0.5 * position / position[-1]
+        middle = np.searchsorted(scale, np.arange(1, n_bins) / n_bins).clip(max=ordered.size - 1)
         first, end = (np.searchsorted(ordered, ordered[middle], side) for side in ("left", "right"))
         first = np.unique(np.where(middle - first <= end - middle, first, end))  # the nearer end of a value
         first = first[(first > 0) & (first < ordered.size)]
