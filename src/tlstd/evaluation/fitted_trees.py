@@ -11,10 +11,10 @@ from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, as_floats, check_unit
 from tlstd.core.units import power_of_two
 from tlstd.errors import InvalidInputError
-from tlstd.features.leaves import N_BINS, RATE, RIDGE, Grower, Leaves, Tree
+from tlstd.features.leaves import DEPTH, N_BINS, RATE, RIDGE, Grower, Leaves, Tree
 from tlstd.features.states import as_observations, as_states
 
-N_START, N_TREES, DEPTH = 40, 160, 3
+N_START, N_TREES = 40, 160
 
 
 def fitted_trees(

@@ -18,7 +18,7 @@ from tlstd.errors import InvalidInputError, InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory
 from tlstd.features.states import as_box, as_observations, as_state, as_states, binary_rows
 
-N_TREES, DEPTH, RATE, RIDGE, N_BINS = 60, 4, 0.2, 10.0, 32
+N_TREES, DEPTH, RATE, RIDGE, N_BINS = 80, 3, 0.2, 10.0, 32
 DEEPEST, MOST_BINS = 16, 256
 NOTHING = 2.0**-40
 """Residuals that are smaller than this, in units of the largest target, are rounding errors."""
