@@ -118,15 +118,22 @@ def test_units_do_not_matter() -> None:
         assert_array_equal(other.leaf_values, unit * trees.leaf_values)
 
 
+def cuts(column: FloatArray, n_bins: int) -> FloatArray:
+    (found,) = Grower(column[:, None], None, depth=1, ridge=1.0, n_bins=n_bins)._cuts
+    return found
+
+
 def test_more_values_than_bins() -> None:
-    seen = np.random.default_rng(5).standard_normal((5_000, 1))
-    (cut,) = Grower(seen, None, depth=1, ridge=1.0, n_bins=8)._cuts
-    shares = np.diff(np.searchsorted(np.sort(seen[:, 0]), cut), prepend=0, append=5_000) / 5_000
-    assert_allclose(shares, 1 / 8, atol=1e-3)
-    seen[:4_000] = 0.0  # most of them are one value: it has a bin of its own
-    (cut,) = Grower(seen, None, depth=1, ridge=1.0, n_bins=8)._cuts
-    assert cut.min() < 0.0 < cut.max()
-    assert np.abs(cut).min() < 0.1
+    even = np.random.default_rng(5).permutation(np.linspace(0.0, 1.0, 5_000))
+    assert_allclose(cuts(even, 8), np.arange(1, 8) / 8, atol=1e-3)  # equal counts have equal widths
+    column = np.concatenate([even, [9.0, 10.0]])  # half of the scale is for the range from 1 to 10
+    assert np.diff(np.searchsorted(cuts(column, 8), [-1.0, 1.0, 10.0])).tolist() == [4, 1]
+    column[:4_000] = 0.5  # of most rows
+    thresholds = cuts(column, 8)
+    assert (thresholds < 0.5).any()
+    assert (thresholds > 0.5).any()
+    assert np.abs(thresholds - 0.5).min() < 0.01  # the value has a bin of its own
+    assert np.isfinite(cuts(1e308 * (2.0 * even - 1.0), 8)).all()
 
 
 def test_thresholds_between_neighbouring_floats() -> None:
@@ -144,7 +151,7 @@ def test_thresholds_between_neighbouring_floats() -> None:
 )
 def test_nothing_to_ask(seen: Any, targets: Any) -> None:
     trees = Leaves.fit(seen, targets)
-    assert (trees.n_features, trees.n_active, trees.thresholds.shape) == (1, 1, (0, 4))
+    assert (trees.n_features, trees.n_active, trees.thresholds.shape) == (1, 1, (0, 3))
     assert trees.values(seen).tolist() == [np.mean(targets)] * len(targets)
     assert trees.encode(seen[0]).indices.tolist() == [0]
 

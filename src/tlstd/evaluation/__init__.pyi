@@ -8,6 +8,7 @@ from tlstd.evaluation.comparison import difference as difference
 from tlstd.evaluation.episode_values import EpisodeValue as EpisodeValue
 from tlstd.evaluation.episode_values import episode_value as episode_value
 from tlstd.evaluation.evaluate import evaluate as evaluate
+from tlstd.evaluation.fitted_trees import fitted_trees as fitted_trees
 from tlstd.evaluation.influence import Asked as Asked
 from tlstd.evaluation.influence import Influence as Influence
 from tlstd.evaluation.influence import influences as influences
