@@ -16,7 +16,7 @@ from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory
 from tlstd.features.standardised import observed
-from tlstd.features.states import as_box, as_row, as_states, binary_rows, compiled_tiles, not_a_number
+from tlstd.features.states import as_box, as_row, as_states, binary_rows, compiled, not_a_number
 
 N_KNOTS = 65
 """Quantiles that a scale is made of."""
@@ -151,7 +151,7 @@ class AutoTiles(EqualByArguments):
         index, values = np.empty(self.n_active, dtype=np.int64), np.empty(self.n_active)
         is_hashed = self.hash_size is not None
         arguments = self._knots, self._columns, self._groups, self.tilings, self.n_features, is_hashed
-        n = compiled_tiles().auto_tiles(row, *arguments, index, values)
+        n = compiled("tiles").auto_tiles(row, *arguments, index, values)
         if not n:
             raise not_a_number(row[None], 0)
         return SparseVector._trusted(index[:n], values[:n], self.n_features)

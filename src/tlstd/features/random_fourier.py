@@ -9,7 +9,7 @@ from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, locked
 from tlstd.features.base import Factory
 from tlstd.features.standardised import Standardised, finite, observed, scaling
-from tlstd.features.states import as_box, as_state
+from tlstd.features.states import as_box, as_row, compiled, not_a_number
 
 PAIRS = 2_000
 """Pairs of observations of which the median distance is taken."""
@@ -76,6 +76,7 @@ class RandomFourier(Standardised):
         self.frequencies = finite("frequencies", frequencies, (self.phases.size, self.low.size))
         self.n_features = self.phases.size + 1
         self._directions = locked(np.ascontiguousarray(self.frequencies.T))
+        self._size = float(np.sqrt(2.0 / max(1, self.phases.size)))
 
     @classmethod
     def fit(cls, observations: ArrayLike, *, n_features: int = 300, width: float = 1.0, seed: int = 0) -> RandomFourier:
@@ -106,7 +107,10 @@ class RandomFourier(Standardised):
 
     def encode(self, state: ArrayLike) -> FloatArray:
         """Features of one state (D,), shape (n_features,)."""
-        x: FloatArray = self.encode_many(as_state(state, self.low.size))[0]
+        row, x = as_row(state, self.low.size), np.empty(self.n_features)
+        box = self.low, self.high, self.centre, self.scale
+        if not compiled("online").waves(row, *box, self._directions, self.phases, self._size, x):
+            raise not_a_number(row[None], 0)
         return x
 
     def encode_many(self, states: ArrayLike) -> FloatArray:
@@ -120,7 +124,7 @@ class RandomFourier(Standardised):
             for direction, column in zip(self._directions, some.T, strict=True):
                 waves += column[:, None] * direction  # a product of matrices rounds by the number of states
             np.cos(waves, out=waves)
-            waves *= np.sqrt(2.0 / self.phases.size)
+            waves *= self._size
         return out
 
     def __repr__(self) -> str:

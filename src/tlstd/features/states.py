@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,9 @@ def not_a_number(states: FloatArray, row: int) -> InvalidInputError:
 
 
 @cache
-def compiled_tiles() -> Any:
-    """The kernels of tiles; imported on first use, so that making a map does not load numba."""
-    from tlstd.features.kernels import tiles
-
-    return tiles
+def compiled(name: str) -> Any:
+    """A file of kernels; imported on first use, so that making a map does not load numba."""
+    return import_module(f"tlstd.features.kernels.{name}")
 
 
 def binary_rows(index: IntArray, n_features: int, *, rising: bool) -> sp.csr_array:

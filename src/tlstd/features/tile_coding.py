@@ -14,7 +14,7 @@ from tlstd.core.arrays import FloatArray, IntArray, locked
 from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidParameterError
 from tlstd.features.base import EqualByArguments, Factory
-from tlstd.features.states import as_box, as_counts, as_row, as_states, binary_rows, compiled_tiles, not_a_number
+from tlstd.features.states import as_box, as_counts, as_row, as_states, binary_rows, compiled, not_a_number
 
 
 class TileCoder(EqualByArguments):
@@ -136,7 +136,7 @@ class TileCoder(EqualByArguments):
 
     def _indices(self, array: FloatArray) -> IntArray:
         """As :meth:`indices`, of an array (N, D)."""
-        kernels = compiled_tiles()
+        kernels = compiled("tiles")
         flags = array.flags  # C-ordered and writeable, the one kind that is compiled for
         if not (flags.c_contiguous and flags.writeable):
             array = array.copy()
@@ -160,13 +160,13 @@ class TileCoder(EqualByArguments):
         index = np.empty(self.n_active, dtype=np.int64)
         arguments = row, self._box, self._counts, self.tilings
         if self._is_short:
-            if compiled_tiles().short_tile_index(*arguments, index):
+            if compiled("tiles").short_tile_index(*arguments, index):
                 return SparseVector._trusted(index, self._ones, self.n_features)
         elif self.hash_size is None:
             return SparseVector._trusted(self._indices(row[None])[0], self._ones, self.n_features)
         else:
             values = np.empty(self.n_active)
-            if n := compiled_tiles().hashed_tiles(*arguments, self.hash_size, index, values):
+            if n := compiled("tiles").hashed_tiles(*arguments, self.hash_size, index, values):
                 return SparseVector._trusted(index[:n], values[:n], self.n_features)
         raise not_a_number(row[None], 0)
 
