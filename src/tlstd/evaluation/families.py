@@ -270,7 +270,11 @@ def chosen(
         known = {each.family.label for each in now}
         now.sort(key=lambda each: each.error)
         tried = now + [each for each in tried if each.family.label not in known]
-        left = [each.family for each in now if each.level][:KEPT]
+        level: dict[str, Family] = {}  # the best of each name
+        for each in now:
+            if each.level:
+                level.setdefault(each.family.name, each.family)
+        left = list(level.values())[:KEPT]
         if sample is steps:
             break
     if offer.leaves:
