@@ -11,7 +11,7 @@ from tlstd.core import parameters
 from tlstd.core.arrays import FloatArray, as_floats, check_unit
 from tlstd.core.units import power_of_two
 from tlstd.errors import InvalidInputError
-from tlstd.features.leaves import DEPTH, N_BINS, RATE, RIDGE, Grower, Leaves, Tree
+from tlstd.features.leaves import DEPTH, N_BINS, RATE, RIDGE, Grower, Leaves, Tree, of_trees
 from tlstd.features.states import as_observations, as_states
 
 N_START, N_TREES = 40, 160
@@ -107,7 +107,7 @@ def fitted_trees(
             next_values += trees[-1].of(after)
         elif k >= n_start:
             break
-    return Leaves.of(trees, grower.depth, n_columns=D, base=base, unit=unit)
+    return of_trees(trees, grower.depth, n_columns=D, base=base, unit=unit)
 
 
 def _numbers(given: ArrayLike, name: str, n: int) -> FloatArray:

@@ -168,18 +168,7 @@ class Leaves(EqualByArguments):
         while len(trees) < n_trees and (tree := grower.tree(residuals)) is not None:
             trees.append(tree.times(rate))
             residuals -= trees[-1].means[tree.leaf]
-        return cls.of(trees, grower.depth, n_columns=array.shape[1], base=base, unit=unit)
-
-    @classmethod
-    def of(cls, trees: list[Tree], depth: int, *, n_columns: int, base: float, unit: float) -> Leaves:
-        """The map of grown trees."""
-        return cls(
-            np.array([tree.columns for tree in trees], dtype=np.int64).reshape(-1, depth),
-            np.array([tree.thresholds for tree in trees]).reshape(-1, depth),
-            unit * np.array([tree.means for tree in trees]).reshape(-1, 2**depth),
-            n_columns=n_columns,
-            base=unit * base,
-        )
+        return of_trees(trees, grower.depth, n_columns=array.shape[1], base=base, unit=unit)
 
     def indices(self, states: ArrayLike) -> IntArray:
         """Indices of the active features, (N, n_active), rising along each row."""
@@ -240,6 +229,17 @@ class Tree(NamedTuple):
     def times(self, rate: float) -> Tree:
         """The tree with smaller means."""
         return self._replace(means=rate * self.means)
+
+
+def of_trees(trees: list[Tree], depth: int, *, n_columns: int, base: float, unit: float) -> Leaves:
+    """The map of grown trees."""
+    return Leaves(
+        np.array([tree.columns for tree in trees], dtype=np.int64).reshape(-1, depth),
+        np.array([tree.thresholds for tree in trees]).reshape(-1, depth),
+        unit * np.array([tree.means for tree in trees]).reshape(-1, 2**depth),
+        n_columns=n_columns,
+        base=unit * base,
+    )
 
 
 class Grower:

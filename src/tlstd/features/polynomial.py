@@ -74,7 +74,7 @@ class Polynomial(Standardised):
 
     def encode_many(self, states: ArrayLike) -> FloatArray:
         """Features of states (N, D), shape (N, n_features)."""
-        u = self.units(states)
+        u = self._units(states)
         (first, second), D = self._pairs, self.low.size
         out = np.empty((len(u), self.n_features))
         out[:, :D], products = u, out[:, D : D + first.size]

@@ -115,7 +115,7 @@ class RandomFourier(Standardised):
 
     def encode_many(self, states: ArrayLike) -> FloatArray:
         """Features of states (N, D), shape (N, n_features)."""
-        u = self.units(states)
+        u = self._units(states)
         out = np.empty((len(u), self.n_features))
         out[:, -1] = 1.0
         for a in range(0, len(u), CHUNK):

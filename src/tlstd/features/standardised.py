@@ -27,7 +27,7 @@ class Standardised(EqualByArguments):
         if not (self.scale > 0.0).all():
             raise InvalidParameterError(f"scale is {self.scale.tolist()}: pass numbers > 0")
 
-    def units(self, states: ArrayLike) -> FloatArray:
+    def _units(self, states: ArrayLike) -> FloatArray:
         """u (N, D) of states (N, D)."""
         u: FloatArray = (as_states(states, self.low.size).clip(self.low, self.high) - self.centre) / self.scale
         return u
