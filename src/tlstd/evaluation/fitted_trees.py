@@ -36,8 +36,9 @@ def fitted_trees(
 
     Fitted value evaluation grows all trees again in every sweep. Here every tree is a sweep, so that the same number of
     sweeps takes as long as growing the trees once. The first ones may be grown on returns, where they are known.
-    Before every later tree the constant is solved for: the errors r + γ v(s') - v(s) are then 0 on average. Sweeps alone
-    correct it slowly where γ is near 1, and no question of a tree can.
+
+    Before every later tree the constant is solved for, so that the errors r + γ v(s') - v(s) are 0 on average. No
+    question of a tree reduces such an error, and sweeps alone reduce it slowly where γ is near 1.
 
     Parameters
     ----------
