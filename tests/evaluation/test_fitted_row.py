@@ -46,7 +46,7 @@ def values(right: float, gamma: float) -> FloatArray:
     P = np.zeros((5, 5))
     P[range(5), [0, 0, 1, 2, 3]] = 1.0 - right
     P[range(4), range(1, 5)] = right
-    found: FloatArray = np.linalg.solve(np.eye(5) - gamma * P, [0.0, 0.0, 0.0, 0.0, right])
+    found: FloatArray = np.linalg.solve(np.eye(5) - gamma * P, right * np.eye(5)[4])
     return found
 
 
