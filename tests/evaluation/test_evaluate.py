@@ -60,7 +60,7 @@ def test_frozen_lake_on_policy(frozen: Log) -> None:
     assert names(evaluation) == [name for name in ON_POLICY if name != "t-LSTD"]
     assert names(evaluate(frozen, gamma=0.95)) == ON_POLICY[:2]
     small = frozen.select(np.arange(40))
-    assert names(evaluate(small, gamma=0.95, compare=True)) == ON_POLICY
+    assert names(evaluate(small, gamma=0.95, compare=True)) == [*ON_POLICY, "fitted trees"]
     assert isinstance(evaluation.model.features, OneHot)
     for row in evaluation.rows:
         assert row.value == pytest.approx(truth[0], abs=3 * error), row
@@ -78,7 +78,7 @@ def test_frozen_lake_another_policy(frozen: Log) -> None:
     policy = np.tile([0.0, 0.5, 0.5, 0.0], (16, 1))
     truth = lake_values(policy, 0.95)[0]
     evaluation = evaluate(frozen, gamma=0.95, policy=lambda s: policy[s], compare=True)
-    assert names(evaluation) == ["LSTDQ", *RATIOS[:1], "doubly robust", *RATIOS[1:]]
+    assert names(evaluation) == ["LSTDQ", *RATIOS[:1], "doubly robust", *RATIOS[1:], "fitted trees"]
     assert evaluation.case.effective < 10  # so that weights are not what it stands on
     assert evaluation.rows[1].value == pytest.approx(truth, abs=0.01)
     assert evaluation.value == pytest.approx(truth, abs=0.01)

@@ -127,7 +127,7 @@ def test_names_of_before_and_rows_on_request() -> None:
     assert names(evaluate(log, gamma=GAMMA, estimators="Monte Carlo")) == ["mean of returns"]
     assert names(evaluate(log, gamma=GAMMA, estimators=["TD", "returns with tails"])) == ["mean of returns", "TD"]
     compared = evaluate(log, gamma=GAMMA, compare=True)
-    assert names(compared) == ["mean of returns", "KrylovLSTD", "LSTD", "t-LSTD", "TD"]
+    assert names(compared) == ["mean of returns", "KrylovLSTD", "LSTD", "t-LSTD", "TD", "fitted trees"]
     assert compared.value == evaluate(log, gamma=GAMMA).value
 
 

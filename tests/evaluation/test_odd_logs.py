@@ -85,7 +85,9 @@ def policy_of(name: str, log: Log) -> Any:
             "probabilities": st.just("estimate"),
             "returns": st.just((-1.0, 1.0)),
             "cost": st.just(True),
-            "estimators": st.sampled_from([name for name in ESTIMATORS if name != "t-LSTD"]),
+            "estimators": st.sampled_from(
+                [name for name in ESTIMATORS if name != "t-LSTD"] + [["KrylovLSTD", "fitted trees"]]
+            ),
         },
     ),
 )

@@ -91,7 +91,8 @@ Estimate = Annotated[
     bool, typer.Option("--estimate", help="Estimate probabilities of the actions where the log has none.")
 ]
 Compare = Annotated[
-    bool, typer.Option("--compare", help="Show LSTD, t-LSTD and TD beside the answer too, which take longer than it.")
+    bool,
+    typer.Option("--compare", help="Show LSTD, t-LSTD, TD and fitted trees beside the answer too, which take longer."),
 ]
 All = Annotated[bool, typer.Option("--all", help="The same as --compare.")]
 Level = Annotated[float, typer.Option(metavar="SHARE", help="Of logs whose interval covers the true value.")]

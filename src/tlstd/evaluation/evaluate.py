@@ -81,7 +81,8 @@ def evaluate(
         Whose workers read, keep and multiply the files of the log, one at a time; ``log`` is then the names of files,
         and a policy a function (``docs/clusters.md``).
     compare : bool
-        Show LSTD, t-LSTD, TD and weighted importance sampling beside the answer too, which take longer than it.
+        Show LSTD, t-LSTD, TD, weighted importance sampling and fitted trees beside the answer too, which take longer
+        than it.
     returns : (LOW, HIGH), optional
         The range of discounted returns from any step on. Actions of the policy that the log does not have are worth
         something in it, which widens the interval of action values (``docs/trust.md``). Left out, it is the range of
@@ -214,7 +215,10 @@ def answered(case: Case, left_out: LeftOut | None = None) -> Report:
     if not case.rows:
         raise InvalidInputError(
             "none of the rows asked for can be had from this log and policy: leave estimators out to see which can"
+            + "; fitted trees only stand beside another row" * asked("fitted trees")
         )
+    if asked("fitted trees"):
+        import_module("tlstd.evaluation.fitted_row").add_fitted_trees(case)
     case.report("how far to trust it", 0.97)
     n = case.log.n_dropped
     left = LeftOut(0, 0, n, n + case.log.n_episodes) if left_out is None else left_out

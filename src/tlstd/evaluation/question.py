@@ -41,10 +41,11 @@ ESTIMATORS = (
     "LSTD",
     "t-LSTD",
     "TD",
+    "fitted trees",
 )
 """Rows of the table by name, for ``estimators=``. "mean of returns" and "returns with tails" ask for the same row: the
 ends of the episodes decide which of the two it is."""
-COMPARED = frozenset({"LSTD", "t-LSTD", "TD", "weighted IS"})
+COMPARED = frozenset({"LSTD", "t-LSTD", "TD", "weighted IS", "fitted trees"})
 """Rows that only stand beside the answer: on request."""
 
 

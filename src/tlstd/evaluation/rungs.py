@@ -39,3 +39,4 @@ DOUBLY_ROBUST = Rung(
 )
 REFUSAL = Rung("refusal", "Nothing: the log does not have enough of the policy's actions for a value.")
 SAMPLING = Rung("importance sampling", "The probabilities of the logged actions are right.")
+FITTED = Rung("fitted evaluation", "Boosted trees can represent the values, and have settled.")
