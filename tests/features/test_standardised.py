@@ -21,3 +21,10 @@ def test_a_column_with_one_value_says_nothing(fit: Any, value: float) -> None:
     other = seen.copy()
     other[:, 1] += 1.0 + abs(value)
     assert_allclose(features.encode_many(other), features.encode_many(seen), atol=1e-12)
+
+
+@pytest.mark.parametrize("fit", [Polynomial.fit, RandomFourier.fit])
+def test_the_order_of_observations_does_not_matter(fit: Any) -> None:
+    rng = np.random.default_rng(0)
+    seen = rng.standard_normal((500, 3))
+    assert_allclose(fit(seen).encode_many(seen), fit(rng.permutation(seen)).encode_many(seen), atol=1e-12)
