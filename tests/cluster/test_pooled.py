@@ -304,3 +304,11 @@ def test_columns_of_a_policy_over_the_border_of_files(tmp_path: Path) -> None:
     """What it does after the last step of a file is in the next one: refused, with the remedy."""
     with pytest.raises(InvalidInputError, match="Cut the files where episodes end, or pass a function"):
         ask(in_files(with_columns(), tmp_path, 5), **COLUMNS)
+
+
+def test_leaves_need_one_process(tmp_path: Path) -> None:
+    """Which half of the log a state's episode is in, no part knows."""
+    pattern = in_files(LOG, tmp_path, 3)
+    for policy in (None, mostly_right):
+        with pytest.raises(InvalidInputError, match="leaves of trees need one process"):
+            ask(pattern, features="leaves", policy=policy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from tlstd import Log, evaluate
 from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation import families
-from tlstd.evaluation.families import Family, Offer, of_states
+from tlstd.evaluation.families import Choice, Family, Offer, Tried, of_states
 from tlstd.evaluation.fits import Actions, fit_actions
 from tlstd.evaluation.policies import Target
 from tlstd.evaluation.selection import (
@@ -25,6 +27,7 @@ from tlstd.evaluation.selection import (
 )
 from tlstd.evaluation.steps import Rows, columns, steps_of
 from tlstd.evaluation.systems import StateSystem
+from tlstd.evaluation.value_function import ValueFunction
 from tlstd.features import Columns, Concatenate, Polynomial
 
 
@@ -257,3 +260,67 @@ def test_leaves_on_request() -> None:
     assert off.fit.choice.family.name == "leaves"
     with pytest.raises(InvalidInputError, match="too few episodes for leaves"):
         evaluate(drifting(0, corner, 5), gamma=0.9, features="leaves")
+
+
+def test_what_is_saved_of_leaves_predicts_the_same(tmp_path: Path) -> None:
+    """The map gives new states both halves' features, so that the model cannot be made from the log once more."""
+    found = evaluate(drifting(0, corner, 200), gamma=0.9, features="leaves")
+    found.save(tmp_path / "values")
+    states = np.random.default_rng(3).standard_normal((20, 3))
+    assert_allclose(ValueFunction.load(tmp_path / "values").predict(states), found.predict(states))
+
+
+@pytest.mark.parametrize("n_streams", [1, 3])
+def test_blocks_keep_their_half_in_a_sample(n_streams: int) -> None:
+    """So that leaves which were grown on a sample have seen no rewards of the states that they encode."""
+    rng, n = np.random.default_rng(0), 60_000
+    names = None if n_streams == 1 else np.repeat(np.arange(n_streams), n // n_streams)
+    log = Log.from_arrays(rng.standard_normal((n, 2)), rng.standard_normal(n), episodes=names)
+    steps = steps_of(log, 0.9)
+    half = families.halves(steps)
+    for most in families.ROUNDS:
+        sample, kept, _ = thinned_steps(steps, most)
+        assert (families.halves(sample)[sample.here] == half[steps.here[kept]]).all()
+    assert all(np.unique(half[steps.here[steps.group == g]]).size == 1 for g in range(steps.n_groups))
+    assert min(np.bincount(half)) > 0.3 * n
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e5])
+def test_the_unit_of_rewards_does_not_matter(unit: float) -> None:
+    """Of action values, whose errors are compared along the families' own values."""
+    log = two_actions(0)
+    first, again = (
+        evaluate(replace(log, rewards=log.rewards * own), gamma=0.9, policy=back).fit.choice for own in (1.0, unit)
+    )
+    assert first is not None
+    assert again is not None
+    assert [each.family.label for each in again.tried] == [each.family.label for each in first.tried]
+    errors = [each.error / unit**2 for each in again.tried]
+    assert_allclose(errors, [each.error for each in first.tried], rtol=1e-4)
+
+
+def test_families_of_many_actions() -> None:
+    """Those that are too wide make room for others, once each; who asks for one by name gets no other."""
+    states = np.random.default_rng(0).standard_normal((300, 70))
+
+    def labels(name: Any, n_actions: int) -> list[str]:
+        return [
+            each.label
+            for each in families.for_actions(families.families(name, states, 300), states, 300, n_actions).families
+        ]
+
+    assert labels("auto", 2)[:2] == ["tiles", "linear features"]
+    assert labels("auto", 5) == ["tiles", "linear features"]
+    assert labels("smooth", 5) == ["smooth features of width 0.5"]
+    assert labels("linear", 5) == ["linear features"]
+
+
+def test_what_is_said_of_errors_next_to_nothing() -> None:
+    """Not how many percent more another family has."""
+    map_ = Columns(1)
+    best, other = Family("a", "first features", map_), Family("b", "second features", map_)
+    tried = (Tried(best, 1e-31, 0.0, 0.0, 1.0, 9), Tried(other, 1e-8, 1e-8, 1e-9, 1.0, 9))
+    assert Choice(best, tried).note.endswith("; second features have more than ten times as much.")
+    tried = (Tried(best, 3.0, 0.0, 0.0, 1.0, 9), Tried(other, 6.0, 2.0, 0.5, 2.0**-400, 9))  # of an earlier round
+    assert Choice(best, tried).note.endswith("; second features have 50% ± 25% more.")
+    assert "0% ± 0% more" in Choice(best, (tried[0]._replace(error=0.0), Tried(other, 0.0, 0.0, 0.0, 1.0, 9))).note

@@ -18,6 +18,7 @@ from tlstd.core.arrays import FloatArray, IntArray
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation import fits
 from tlstd.evaluation import selection as select
+from tlstd.evaluation.families import Offer
 from tlstd.evaluation.fits import Fit
 from tlstd.evaluation.ladder import Case
 from tlstd.evaluation.policies import Policy, Target, as_target, of_logged_actions
@@ -167,7 +168,14 @@ class PooledFits:
 
     def cells(self, case: Case, joint: bool) -> FeatureMap:
         """The first family of features, by which action values are learned, too."""
-        return offered(case.question, self.sample, joint=joint, n=self.n_steps).cells
+        return self._offered(case, joint).cells
+
+    def _offered(self, case: Case, joint: bool = False) -> Offer:
+        """The families of features."""
+        offer = offered(case.question, self.sample, joint=joint, n=self.n_steps)
+        if offer.leaves:
+            raise InvalidInputError("leaves of trees need one process, which holds the whole log: use other features")
+        return offer
 
     def ratios(self, case: Case, target: Target) -> FloatArray:
         """(len(log),): importance ratios."""
@@ -181,7 +189,7 @@ class PooledFits:
         if rhos is not None:
             assert target is not None
             own = _ratios_of(self._sent(case, target), self.sample)
-        of_sample = fits.fit_states(self.sample, offered(case.question, self.sample, n=self.n_steps), case.gamma, own)
+        of_sample = fits.fit_states(self.sample, self._offered(case), case.gamma, own)
         features, chosen = of_sample.features, of_sample.selection
         steps, ids, first = self._encoded(
             case, "states", features, None if target is None else self._sent(case, target)

@@ -145,7 +145,10 @@ class Choice:
         said = f"Of {len(self.tried)} kinds of features, {best.family.label} have the least held-out error"
         if other is None:
             return f"{said}."
-        more, unsure = (100.0 * number / max(best.error, 1e-300) for number in (other.behind, 2.0 * other.unsure))
+        least = max(other.error - other.behind, 0.0)  # of the best one where both were compared, in the same unit
+        if not other.behind < 10.0 * least and other.behind > 0.0:
+            return f"{said}; {other.family.label} have more than ten times as much."
+        more, unsure = (100.0 * number / max(least, 1e-300) for number in (other.behind, 2.0 * other.unsure))
         return f"{said}; {other.family.label} have {more:.2g}% ± {unsure:.2g}% more."
 
 
@@ -182,7 +185,14 @@ def for_actions(offer: Offer, states: FloatArray, n: int, n_actions: int) -> Off
     if len(found) < len(offer.families):
         linear = Family("linear", "linear features", Polynomial.fit(states, degree=1))
         waves = Family("smooth", "smooth features of width 1", smooth(states, 1, 1.0))
-        found += [each for each in (linear, waves) if each.features.n_features <= most]
+        names, labels = {each.name for each in offer.families}, {each.label for each in found}
+        found += [
+            each
+            for each in (linear, waves)
+            if each.features.n_features <= most
+            and each.label not in labels
+            and (len(names) > 1 or each.name in names)  # of one that was asked for by name, no others
+        ]
     return offer._replace(families=tuple(found))
 
 
@@ -214,7 +224,10 @@ class _OfOtherHalf:
 
 
 def halves(steps: Steps) -> IntArray:
-    """(M,): the half of the episode of each state, by a hash of its name; blocks of long episodes take turns."""
+    """(M,): the half of the episode of each state, by a hash of its name; of blocks of long episodes, by their fold.
+
+    So a state has the same half in every sample of the steps.
+    """
     log = steps.log
     names = hashes(log.ids, "half")
     if log.clusters is not None:
@@ -224,12 +237,9 @@ def halves(steps: Steps) -> IntArray:
     half = np.zeros(len(steps.states), dtype=np.int64)
     if steps.row_of.size <= half.size:
         half[steps.row_of] = np.repeat(of_episode, np.diff(log.episodes))
-    own = of_episode[steps.episode]
-    if steps.n_blocks:
-        first = np.append(True, np.diff(steps.episode) != 0)
-        block = steps.group - np.maximum.accumulate(np.where(first, steps.group, 0))
-        own = (own + block) % 2
-    half[steps.here], half[steps.after] = own, own
+    own = steps.fold % 2 if steps.n_blocks else of_episode[steps.episode]
+    half[steps.after] = own
+    half[steps.here] = own  # a block's first state, which the block before ends with, has the half of its own rewards
     return half
 
 

@@ -22,7 +22,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from tlstd.core.arrays import FloatArray, IntArray
-from tlstd.core.units import safe_unit
+from tlstd.core.units import power_of_two, safe_unit
 from tlstd.data.scores import least, within_one_standard_error
 from tlstd.evaluation.steps import HIDDEN, BoolArray, Rows, Steps
 from tlstd.evaluation.systems import WHOLE, ActionSystem, PairSystem, StateSystem, System
@@ -56,7 +56,7 @@ WORSE = 3
 COVARIANCE_RIDGE = 1e-3
 """Added to the feature covariance, in units of the mean ‖x‖²."""
 SMALLEST = 1e-6
-"""Added to the covariance of values, in units of its trace."""
+"""Added to the covariance of values in units of their own, times its trace."""
 DENSE = 5_000
 """Features up to which the covariance is decomposed; beyond, its systems are solved by conjugate gradients."""
 
@@ -498,7 +498,7 @@ def errors_of_residuals(steps: Steps, found: Sequence[HeldOut]) -> list[Errors]:
     p − q. Right values have TD errors of mean zero wherever they are, and so go along with nothing.
     """
     n, unit = len(steps), safe_unit(*(each.targets for each in found))
-    tests = np.column_stack([np.ones(n), *(each.values / unit for each in found)])
+    tests = np.column_stack([np.ones(n), *(_of_size_one(each.values) for each in found)])
     C = tests.T @ tests / n
     C[np.diag_indices(len(C))] += SMALLEST * float(np.trace(C))
     errors, sizes = [], steps.sums(np.ones(n))
@@ -508,6 +508,12 @@ def errors_of_residuals(steps: Steps, found: Sequence[HeldOut]) -> list[Errors]:
         sums = steps.sums(along)
         errors.append(Errors(2.0 * sums - float(along.mean()) * sizes, sizes, unit))  # whose mean is gᵀC⁻¹g
     return errors
+
+
+def _of_size_one(values: FloatArray) -> FloatArray:
+    """In units of their root mean square, so that the unit of rewards does not matter; zeros stay zeros."""
+    own: FloatArray = values / power_of_two(values)
+    return own / (float(np.sqrt(np.square(own).mean())) or 1.0)
 
 
 def can_hold_out(steps: Steps) -> bool:

@@ -271,13 +271,17 @@ def _whole(actions: ArrayLike, n: int, n_actions: int) -> NDArray[np.int64]:
 
 
 def of_fit(fit: Fit) -> ValueFunction:
-    """What :func:`evaluate` fitted, as a model that can be saved and continued: Krylov LSTD with the same settings."""
+    """What :func:`evaluate` fitted, as a model that can be saved and continued: Krylov LSTD with the same settings.
+
+    Where it cannot learn on, because its steps are elsewhere or its features are leaves of trees, it has fixed weights.
+    """
     steps, chosen = fit.steps, fit.selection.whole
     n_actions = {"states": 0, "actions": fit.offsets.size, "joint": fit.n_numbers}[fit.kind]
     n = fit.features.n_features * (n_actions if fit.kind == "actions" else 1)
     model = KrylovLSTD(n, lambda_=chosen.lambda_, dimension=chosen.dimension)
     offsets = None if fit.kind == "states" else fit.offsets
-    if not isinstance(fit.system, (StateSystem, ActionSystem, PairSystem)):  # its steps are elsewhere
+    by_half = fit.choice is not None and fit.choice.family.by_half  # the map gives new states other features
+    if by_half or not isinstance(fit.system, (StateSystem, ActionSystem, PairSystem)):  # its steps are elsewhere
         blocks = np.arange(n_actions if fit.kind == "actions" else 1)[:, None] * fit.features.n_features
         ids, weights = (blocks + fit.system.ids).ravel(), fit.weights[0][:, -1:]
         if fit.silent:

@@ -26,7 +26,8 @@ class RandomFourier(Standardised):
     kernel.
 
     :meth:`fit` makes the map from observations: mean and standard deviation of each column, and frequencies of the
-    standard deviation 1/(``width`` · median distance of two observations). The same observations give the same map.
+    standard deviation 1/(``width`` · median distance of two observations). The same observations give the same map,
+    in any order but for rounding.
 
     Parameters
     ----------
@@ -97,7 +98,8 @@ class RandomFourier(Standardised):
         width = parameters.positive("width", width)
         rng = np.random.default_rng(parameters.integer("seed", seed, low=0))
         low, high, centre, scale = scaling(array)
-        first, second = array[rng.integers(len(array), size=(2, PAIRS))]
+        ordered = np.lexsort(array.T)  # pairs do not depend on the order in which observations are given
+        first, second = array[ordered[rng.integers(len(array), size=(2, PAIRS))]]
         apart = np.sqrt((((first - second) / scale) ** 2).sum(axis=1))
         apart = apart[apart > 0.0]
         distance = float(np.median(apart)) if apart.size else 1.0

@@ -49,13 +49,17 @@ def observed(observations: ArrayLike) -> FloatArray:
 
 
 def scaling(array: FloatArray) -> Scaling:
-    """The range, mean and standard deviation of each column; the deviation of a column with one value is 1."""
+    """The range, mean and standard deviation of each column.
+
+    A column with one value has a box of no width, next to nothing in its unit: other values count as that one.
+    """
     unit = np.array([safe_unit(column) for column in array.T])
     scaled, low, high = array / unit, array.min(axis=0), array.max(axis=0)
     width = scaled.std(axis=0) * unit
     same = (low == high) | ~(width > 0.0)
-    centre, scale = np.where(same, array[0], scaled.mean(axis=0) * unit), np.where(same, 1.0, width)
-    return Scaling(low, np.where(high > low, high, low + scale), centre, scale)
+    centre = np.where(same, array[0], scaled.mean(axis=0) * unit)
+    scale = np.where(same, np.maximum(1.0, np.abs(array[0])), width)
+    return Scaling(low, np.where(high > low, high, np.nextafter(low, np.inf)), centre, scale)
 
 
 def finite(name: str, value: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
