@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from tlstd import Log, evaluate
+from tlstd import AutoTiles, Log, evaluate
 from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation import families
@@ -52,7 +52,9 @@ def corner(x: FloatArray) -> float:
     return 5.0 * float(x[0] > 0.3) * float(x[1] > 0.0)
 
 
-@pytest.mark.parametrize(("reward", "wanted"), [(bowl, {"quadratic", "smooth"}), (corner, {"tiles", "smooth"})])
+@pytest.mark.parametrize(
+    ("reward", "wanted"), [(bowl, {"quadratic", "smooth", "mixed"}), (corner, {"tiles", "mixed", "smooth"})]
+)
 def test_the_family_that_fits_the_values_is_chosen(reward: Any, wanted: set[str]) -> None:
     for seed in range(4):
         log = drifting(seed, reward)
@@ -86,6 +88,7 @@ def test_one_family_may_be_asked_for() -> None:
         "tiles": "AutoTiles",
         "columns": "Columns",
         "linear": "Polynomial",
+        "mixed": "Concatenate",
         "quadratic": "Polynomial",
         "smooth": "Concatenate",
     }
@@ -207,12 +210,15 @@ def test_too_little_to_hold_out() -> None:
 
 def test_families_of_many_columns_and_rows() -> None:
     """Dense features take part only where they fit into memory; many columns have no products."""
-    few = np.random.default_rng(0).standard_normal((200, 2))
-    assert {each.name for each in families.families("auto", few, 200).families} == {"tiles", "quadratic", "smooth"}
-    assert {each.name for each in families.families("auto", few, 10**7).families} == {"tiles", "quadratic"}
-    assert {each.name for each in families.families("auto", few, 10**8).families} == {"tiles"}
-    many = np.random.default_rng(0).standard_normal((100, 70))
-    assert {each.name for each in families.families("auto", many, 100).families} == {"tiles", "linear", "smooth"}
+    few, many = (np.random.default_rng(0).standard_normal((100, D)) for D in (2, 70))
+
+    def names(states: FloatArray, n: int) -> set[str]:
+        return {each.name for each in families.families("auto", states, n).families}
+
+    assert names(few, 200) == {"tiles", "mixed", "quadratic", "smooth"}
+    assert names(few, 10**7) == {"tiles", "mixed", "quadratic"}
+    assert names(few, 10**8) == {"tiles", "mixed"}
+    assert names(many, 100) == {"tiles", "mixed", "linear", "smooth"}
 
 
 def test_leaves_are_grown_on_one_half_for_the_other() -> None:
@@ -299,20 +305,24 @@ def test_the_unit_of_rewards_does_not_matter(unit: float) -> None:
     assert_allclose(errors, [each.error for each in first.tried], rtol=1e-4)
 
 
-def test_families_of_many_actions() -> None:
-    """Those that are too wide make room for others, once each; who asks for one by name gets no other."""
-    states = np.random.default_rng(0).standard_normal((300, 70))
+def test_families_of_action_values() -> None:
+    """Tiles beside quadratic features, linear where there are too many weights; a family that is asked for stays."""
+    states = np.random.default_rng(0).standard_normal((300, 20))
 
     def labels(name: Any, n_actions: int) -> list[str]:
-        return [
-            each.label
-            for each in families.for_actions(families.families(name, states, 300), states, 300, n_actions).families
-        ]
+        offer = families.for_actions(families.families(name, states, 300), states, 300, n_actions)
+        return [each.label for each in offer.families]
 
-    assert labels("auto", 2)[:2] == ["tiles", "linear features"]
-    assert labels("auto", 5) == ["tiles", "linear features"]
-    assert labels("smooth", 5) == ["smooth features of width 0.5"]
+    assert labels("auto", 2) == ["tiles beside quadratic features"]
+    assert labels("auto", 10) == ["tiles beside linear features"]
+    assert labels("leaves", 2) == ["tiles beside quadratic features"]
+    assert len(labels("smooth", 5)) == 3
     assert labels("linear", 5) == ["linear features"]
+    both = families.mixed(AutoTiles.fit(states), states, 300)
+    rows = both.features.encode_many(states)
+    tiles = AutoTiles.fit(states)
+    assert (rows[:, : tiles.n_features].sum(axis=1) == tiles.n_active).all()
+    assert np.square(rows[:, tiles.n_features :].toarray()).sum(axis=1).mean() == pytest.approx(tiles.n_active, rel=0.1)
 
 
 def test_what_is_said_of_errors_next_to_nothing() -> None:

@@ -32,7 +32,7 @@ from tlstd.features.random_fourier import RandomFourier
 if TYPE_CHECKING:
     from tlstd.evaluation.fits import Actions, Pairs
 
-Name: TypeAlias = Literal["auto", "tiles", "columns", "linear", "quadratic", "smooth", "leaves"]
+Name: TypeAlias = Literal["auto", "tiles", "columns", "mixed", "linear", "quadratic", "smooth", "leaves"]
 """What ``features`` may be: "auto" chooses, the others are families."""
 
 WIDTHS = (0.5, 1.0, 2.0)
@@ -168,6 +168,10 @@ def families(name: Name, states: FloatArray, n: int) -> Offer:
     add("columns", "columns", lambda: Columns(D), D, takes_part=False)
     add("linear", "linear features", lambda: Polynomial.fit(states, degree=1), D, takes_part=not products)
     add("quadratic", "quadratic features", lambda: Polynomial.fit(states), width, takes_part=products)
+    if found and found[0].name == "tiles" and choice:
+        found.append(mixed(found[0].features, states, n))
+    elif name == "mixed":
+        found.append(mixed(AutoTiles.fit(states, n=n), states, n))
     for each in WIDTHS:
         add("smooth", f"smooth features of width {each:g}", partial(smooth, states, degree, each), WAVES + width)
     return Offer(tuple(found), name == "leaves")
@@ -178,22 +182,25 @@ def smooth(states: FloatArray, degree: int, width: float) -> FeatureMap:
     return Concatenate([Polynomial.fit(states, degree=degree, bias=False), RandomFourier.fit(states, width=width)])
 
 
+def mixed(tiles: FeatureMap, states: FloatArray, n: int, blocks: int = 1) -> Family:
+    """Tiles beside columns and their products of the same size, in so many blocks of weights."""
+    D = states.shape[1]
+    most = min(MOST_NUMBERS // max(1, n), MOST_DENSE // blocks if blocks > 1 else MOST_NUMBERS)
+    degree = 2 if D <= MOST_COLUMNS and most >= D * (D + 3) // 2 else 1
+    size = float(np.sqrt(getattr(tiles, "n_active", 1)))
+    both = Concatenate([tiles, Polynomial.fit(states, degree=degree, bias=False, size=size)])
+    return Family("mixed", f"tiles beside {'quadratic' if degree == 2 else 'linear'} features", both)
+
+
 def for_actions(offer: Offer, states: FloatArray, n: int, n_actions: int) -> Offer:
-    """Of these families those that do for action values; without products of columns where these are too many."""
-    most = min(MOST_DENSE, MOST_NUMBERS // max(1, n)) // n_actions
-    found = [each for each in offer.families if each.features is offer.cells or each.features.n_features <= most]
-    if len(found) < len(offer.families):
-        linear = Family("linear", "linear features", Polynomial.fit(states, degree=1))
-        waves = Family("smooth", "smooth features of width 1", smooth(states, 1, 1.0))
-        names, labels = {each.name for each in offer.families}, {each.label for each in found}
-        found += [
-            each
-            for each in (linear, waves)
-            if each.features.n_features <= most
-            and each.label not in labels
-            and (len(names) > 1 or each.name in names)  # of one that was asked for by name, no others
-        ]
-    return offer._replace(families=tuple(found))
+    """Where there is a choice: tiles beside quadratic features, for action values.
+
+    An answer stands on these, with an interval. So what they cannot represent matters more than the noise that they
+    add, and held-out errors see the noise first.
+    """
+    if len({each.name for each in offer.families}) < 2:
+        return offer
+    return Offer((mixed(offer.cells, states, n, n_actions),), offer.leaves)
 
 
 # --- leaves ---------------------------------------------------------------------------------------------------------
@@ -269,7 +276,7 @@ def chosen(
     left = list(offer.families)
     tried: list[Tried] = []
     for most in ROUNDS:
-        if len(left) < 2:
+        if len(left) < 2 and not (offer.leaves and not tried):
             break
         sample, kept, used = thinned_steps(steps, most)
         found = errors_of(left, sample, kept, used)

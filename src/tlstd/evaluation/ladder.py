@@ -158,7 +158,10 @@ class LocalFits:
 
     def pairs(self, case: Case, target: Target) -> Fit:
         """Action values of continuous actions."""
-        return fit_pairs(case.log, self.offered(case, True), case.gamma, target, self.cells(case, True))
+        log, offer = case.log, self.offered(case, True)
+        assert log.actions is not None
+        offer = for_actions(offer, np.hstack([log.states, log.actions]), len(log), 1)
+        return fit_pairs(log, offer, case.gamma, target, self.cells(case, True))
 
 
 @dataclass(eq=False)

@@ -32,6 +32,8 @@ class Polynomial(Standardised):
         1: only u_1, …, u_D, and the constant.
     bias : bool
         Whether there is one more feature that is always 1, the last.
+    size : float > 0
+        By which all features but the constant are multiplied: the root of their mean sum of squares, about.
 
     Attributes
     ----------
@@ -54,18 +56,20 @@ class Polynomial(Standardised):
         scale: ArrayLike,
         degree: int = 2,
         bias: bool = True,
+        size: float = 1.0,
     ) -> None:
         super().__init__(low, high, centre, scale)
         self.bias = parameters.flag("bias", bias)
         self.degree = parameters.integer("degree", degree, high=2)
+        self.size = parameters.positive("size", size)
         self._pairs = np.triu_indices(self.low.size if self.degree == 2 else 0)
         self.n_features = self.low.size + self._pairs[0].size + self.bias
 
     @classmethod
-    def fit(cls, observations: ArrayLike, *, degree: int = 2, bias: bool = True) -> Polynomial:
+    def fit(cls, observations: ArrayLike, *, degree: int = 2, bias: bool = True, size: float = 1.0) -> Polynomial:
         """The map for observations (N, D), N >= 1."""
         low, high, centre, scale = scaling(observed(observations))
-        return cls(low, high, centre=centre, scale=scale, degree=degree, bias=bias)
+        return cls(low, high, centre=centre, scale=scale, degree=degree, bias=bias, size=size)
 
     def encode(self, state: ArrayLike) -> FloatArray:
         """Features of one state (D,), shape (n_features,)."""
@@ -81,7 +85,7 @@ class Polynomial(Standardised):
         np.multiply(u[:, first], u[:, second], out=products)
         squares = first == second
         products[:, squares] = (products[:, squares] - 1.0) / np.sqrt(2.0)
-        out /= np.sqrt(D + first.size)
+        out *= self.size / np.sqrt(D + first.size)
         if self.bias:
             out[:, -1] = 1.0
         return out

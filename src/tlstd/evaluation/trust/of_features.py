@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tlstd.evaluation.episode_values import EpisodeValue
-from tlstd.evaluation.families import Family, Offer
-from tlstd.evaluation.fits import Starts, fit_actions, fit_pairs, fit_states
+from tlstd.evaluation.families import BEHIND, MOST_COLUMNS, Choice, Family, Offer, smooth
+from tlstd.evaluation.fits import Fit, Starts, fit_actions, fit_pairs, fit_states
+from tlstd.evaluation.selection import HeldOut, can_hold_out, errors_of_residuals
+from tlstd.evaluation.systems import MOST_DENSE
 from tlstd.evaluation.trust.evidence import Evidence
 from tlstd.evaluation.trust.verdict import Check, chance, graded, not_applicable, short
 from tlstd.logs.log import Log
@@ -22,30 +24,32 @@ def families(evidence: Evidence) -> Check:
     name, title, choice = "families", "Values with other features", evidence.fit.choice
     if not evidence.by_model:
         return not_applicable(name, title, "The answer does not rest on features.")
-    if choice is None or len({each.family.name for each in choice.tried}) < 2:
+    if choice is None or (evidence.fit.kind == "states" and len({each.family.name for each in choice.tried}) < 2):
         return not_applicable(name, title, "There was no choice of features.")
-    others: dict[str, Family] = {}
-    for each in choice.tried:
-        if each.level and each.family.name != choice.family.name:
-            others.setdefault(each.family.name, each.family)
-    if not others:
-        return not_applicable(name, title, "All other features predict held-out data clearly worse.")
-    sample = evidence.sample
-    target = evidence.case.target
+    target, sample = evidence.case.target, evidence.sample
     bound = target is not None and (target.function is None or evidence.fit.kind == "states")
     if bound and sample is not evidence.log:
         return not_applicable(
             name, title, "The policy is a table, and the log too large to learn from it several times."
         )
-    own = _value(evidence, sample, choice.family)
-    half, values, worst = evidence.half_width, {}, None
-    for family in others.values():
-        value = _value(evidence, sample, family)
-        apart = value.minus(own)
+    others = _others(evidence, choice)
+    if not others:
+        return not_applicable(name, title, "There was no choice of features, or there are too many weights.")
+    fit = evidence.fit if sample is evidence.log else _fit(evidence, sample, choice.family)
+    own = evidence.answer.middle if sample is evidence.log else None
+    own = _value(evidence, fit, sample) if own is None else own
+    half, values = evidence.half_width, {}
+    worst: tuple[Family, EpisodeValue] | None = None
+    for family in others:
+        other = _fit(evidence, sample, family)
+        if evidence.fit.kind != "states" and not _level(other, fit):
+            continue
+        apart = _value(evidence, other, sample).minus(own)
         values[family.label] = evidence.answer.value + apart.value
         if worst is None or abs(apart.value) > abs(worst[1].value):
             worst = family, apart
-    assert worst is not None
+    if worst is None:
+        return not_applicable(name, title, "All other features predict held-out data clearly worse.")
     family, apart = worst
     effect = abs(apart.value) / half if half > 0.0 else 0.0
     p = chance(apart.value, apart.standard_error, apart.degrees, evidence.size)
@@ -72,19 +76,53 @@ def families(evidence: Evidence) -> Check:
     )
 
 
-def _value(evidence: Evidence, log: Log, family: Family) -> EpisodeValue:
-    """The debiased value with a family of features, learned from a log that is all of the case's or a part."""
+def _others(evidence: Evidence, choice: Choice) -> list[Family]:
+    """The best of each other family that is not clearly behind; of action values smooth features, if they fit."""
+    if evidence.fit.kind == "states":
+        found: dict[str, Family] = {}
+        for each in choice.tried:
+            if each.level and each.family.name != choice.family.name:
+                found.setdefault(each.family.name, each.family)
+        return list(found.values())
+    log, actions = evidence.sample, evidence.sample.actions
+    if choice.family.name != "mixed" or actions is None:
+        return []
+    states = np.hstack([log.states, actions]) if evidence.fit.kind == "joint" else log.states
+    degree = 2 if states.shape[1] <= MOST_COLUMNS else 1
+    waves = Family("smooth", "smooth features", smooth(states, degree, 1.0))
+    blocks = evidence.fit.offsets.size
+    return [waves] if waves.features.n_features * blocks <= MOST_DENSE else []
+
+
+def _fit(evidence: Evidence, log: Log, family: Family) -> Fit:
+    """The model with a family of features, learned from a log that is all of the case's or a part."""
     case, kind, target = evidence.case, evidence.fit.kind, evidence.case.target
     if kind == "states":
-        fit = fit_states(log, Offer((family,)), case.gamma, case.ratios)
-    elif kind == "actions":
-        assert target is not None
-        fit = fit_actions(log, Offer((family,)), case.gamma, target, case.cells)
-    else:
-        assert target is not None
-        fit = fit_pairs(log, Offer((family,)), case.gamma, target, case.fits.cells(case, True))
-    sets = case.sets[0]
-    if sets.rows is not None and log is not case.log:
+        return fit_states(log, Offer((family,)), case.gamma, case.ratios)
+    assert target is not None
+    if kind == "actions":
+        return fit_actions(log, Offer((family,)), case.gamma, target, case.cells)
+    return fit_pairs(log, Offer((family,)), case.gamma, target, case.fits.cells(case, True))
+
+
+def _level(other: Fit, own: Fit) -> bool:
+    """Whether action values are not clearly behind others, by their TD errors."""
+    steps = own.steps
+    if not can_hold_out(steps):
+        return False
+    found = []
+    for each in (own, other):
+        now, after = each.held_out()
+        found.append(HeldOut(now, steps.rewards + steps.discounts * after))
+    errors = errors_of_residuals(steps, found)
+    more, unsure = errors[1].over(errors[0])
+    return more <= BEHIND * unsure
+
+
+def _value(evidence: Evidence, fit: Fit, log: Log) -> EpisodeValue:
+    """The debiased value of a model that was learned from a log."""
+    sets = evidence.case.sets[0]
+    if sets.rows is not None and log is not evidence.log:
         rows = log.start_rows if sets.name == "start states" else np.arange(len(log))
         sets = Starts(sets.name, log.observations[rows], rows)
     parts = fit.value(fit.query(sets))
