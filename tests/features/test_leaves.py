@@ -76,6 +76,22 @@ def test_leaves_by_hand() -> None:
     assert trees.values(states).tolist() == [132.0, 113.0, 144.0, 131.0]
 
 
+def test_one_state_is_a_row_of_many() -> None:
+    """Compiled, and in NumPy, also on thresholds, at infinity and in other layouts."""
+    seen, targets = data(400)
+    trees = Leaves.fit(seen, targets)
+    states = np.concatenate([seen[:50], np.full((1, 5), np.inf), np.full((1, 5), -np.inf), np.zeros((3, 5))])
+    for column, threshold in zip(trees.columns[:3, 0], trees.thresholds[:3, 0], strict=True):
+        states[-1 - column % 3, column] = threshold
+    index = trees.indices(states)
+    for row, state in zip(index, states, strict=True):
+        x = trees.encode(state)
+        assert_array_equal(x.indices, row, strict=True)
+        assert x.values.tolist() == [1.0] * trees.n_active
+    assert trees.encode(np.asfortranarray(states)[3]).indices.tolist() == index[3].tolist()
+    assert trees.encode(states[3].tolist()).indices.tolist() == index[3].tolist()
+
+
 def test_a_target_that_is_a_tree_is_found() -> None:
     seen = data(500)[0]
     targets = np.where(seen[:, 1] > 2.5, 10.0, -7.0) + np.where(seen[:, 3] > 0.5, 3.0, 0.0)

@@ -85,7 +85,7 @@ Start = Annotated[
     str | None, typer.Option(metavar="STATE", help="first, all, or numbers of a state: 0.1,0.2; several with ;")
 ]
 Features = Annotated[
-    str, typer.Option(metavar="NAME", help="auto, tiles, quadratic, linear, smooth, or columns: as they are.")
+    str, typer.Option(metavar="NAME", help="auto, tiles, mixed, quadratic, linear, smooth, leaves or columns.")
 ]
 Estimate = Annotated[
     bool, typer.Option("--estimate", help="Estimate probabilities of the actions where the log has none.")

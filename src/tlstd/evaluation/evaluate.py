@@ -52,10 +52,10 @@ def evaluate(
         A frame, or names of files.
     gamma : float in [0, 1]
         Discount. 1 needs a log whose episodes end.
-    features : "auto", "tiles", "quadratic", "linear", "smooth", "columns" or FeatureMap
-        "auto" chooses among the first four by held-out error (``docs/features.md``); :class:`~tlstd.OneHot` where
-        observations are numbers of states. "columns": the columns as they are, and a constant. For action values of
-        continuous actions a map sees state and action side by side.
+    features : "auto", "tiles", "mixed", "quadratic", "linear", "smooth", "leaves", "columns" or FeatureMap
+        "auto" chooses for values of states, by held-out error, and takes "mixed" for action values
+        (``docs/features.md``); :class:`~tlstd.OneHot` where observations are numbers of states. "columns": the columns
+        as they are, and a constant. For action values of continuous actions a map sees state and action side by side.
     policy : function, (N, n_actions) or (N,) probabilities, or "logged", optional
         The target policy. Left out, it is the one that the log has in columns (``log.policy``), and else the logged
         policy, which "logged" means in any case. A function gets observations (M, D), or (M,) numbers of

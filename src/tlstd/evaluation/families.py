@@ -48,6 +48,8 @@ ROUNDS = (3_000, 12_000)
 """Steps on which families are compared, about."""
 KEPT = 2
 """Families that are compared again, at most."""
+MUCH = 4
+"""So many times the steps of the sample, and the richest family is taken if it is not clearly behind."""
 BEHIND = 2.0
 """Standard errors of the difference to the best family from which one is clearly behind."""
 LAMBDA, WITH_RATIOS = 0.8, 0.5
@@ -143,6 +145,9 @@ class Choice:
             return ""
         best, other = self.tried[0], self.runner_up
         said = f"Of {len(self.tried)} kinds of features, {best.family.label} have the least held-out error"
+        if best.behind > 0.0:
+            sample = f"not clearly behind on a sample of {best.n_steps:,} steps"
+            return f"Of {len(self.tried)} kinds of features, {best.family.label} are taken, the richest {sample}."
         if other is None:
             return f"{said}."
         least = max(other.error - other.behind, 0.0)  # of the best one where both were compared, in the same unit
@@ -294,6 +299,8 @@ def chosen(
         left = list(level.values())[:KEPT]
         if sample is steps:
             break
+    if tried and len(steps) > MUCH * tried[0].n_steps:  # what adds noise to the sample adds less to all
+        tried.sort(key=lambda each: not (each.family.name == "mixed" and each.level))
     if offer.leaves:
         tried = [each for each in tried if each.family.by_half]
         if not tried:

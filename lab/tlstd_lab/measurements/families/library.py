@@ -11,7 +11,7 @@ from tlstd.core.arrays import FloatArray
 from tlstd.errors import InvalidParameterError
 from tlstd_lab.measurements.families.problems import Problem
 
-FAMILIES = ("tiles", "quadratic", "smooth", "leaves")
+FAMILIES = ("tiles", "mixed", "quadratic", "smooth", "leaves")
 """Names of single families for ``features=``. What the library refuses is left out of the table."""
 OF_VALUES, OF_ACTIONS = "KrylovLSTD", "LSTDQ"
 """The rows that predict values of states, of the logged and of another policy."""
