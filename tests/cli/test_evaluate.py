@@ -84,7 +84,14 @@ def test_one_command(folder: Path) -> None:
     lines = result.stdout.splitlines()
     assert lines[0].split()[0] == "estimator"
     assert "90% interval" in lines[0]
-    assert [line.split("  ")[0] for line in lines[1:6]] == ["mean of returns", "KrylovLSTD", "LSTD", "t-LSTD", "TD"]
+    assert [line.split("  ")[0] for line in lines[1:6]] == [
+        "mean of returns",
+        "KrylovLSTD",
+        "LSTD",
+        "t-LSTD",
+        "TD",
+        "fitted trees",
+    ]
 
 
 def test_another_policy_saved_and_asked(folder: Path) -> None:
@@ -211,7 +218,7 @@ def test_all_is_compare(folder: Path) -> None:
     names = [
         [row["name"] for row in json.loads(run(*words, said).stdout)["estimators"]] for said in ("--all", "--compare")
     ]
-    assert names[0] == names[1] == ["mean of returns", "KrylovLSTD", "LSTD", "t-LSTD", "TD"]
+    assert names[0] == names[1] == ["mean of returns", "KrylovLSTD", "LSTD", "t-LSTD", "TD", "fitted trees"]
 
 
 def test_time_limits_and_ends(folder: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from tlstd_lab.energy_programme import optimal_policy
 
-import tlstd
 from tests.evaluation.logs import lake, mean_return, play, pole_log, pole_policy, random_decisions, simulated
 from tlstd import KrylovLSTD, Log, OneHot, TileCoder
 from tlstd.core.arrays import FloatArray
@@ -164,7 +163,7 @@ def test_mountain_car_small() -> None:
     truth = true_values(car, starts)
     assert evaluation.value == pytest.approx(truth.mean(), abs=1.0)  # of -35; the truth is that of the same starts
     assert np.sqrt(np.mean((evaluation.predict(starts) - truth) ** 2)) < 5.0  # their spread is 20
-    assert isinstance(evaluation.model.features, tlstd.AutoTiles)
+    assert evaluation.model.features == evaluation.features
 
 
 @pytest.mark.long

@@ -25,7 +25,8 @@ from tlstd.estimators.registry import CLASSES
 def test_every_estimator_and_every_problem_takes_part() -> None:
     assert {entry.template["class"] for entry in ENTRIES.values()} == set(CLASSES)
     compared = [problem for group in GROUPS.values() for problem in group]
-    assert set(PROBLEMS) <= set(compared) <= set(PROBLEMS) | set(PROCESSES)
+    tiled = {name for name in PROBLEMS if not name.startswith("energy-fourier")}  # the same problem, other features
+    assert tiled <= set(compared) <= set(PROBLEMS) | set(PROCESSES)
     assert len(set(compared)) == len(compared)
 
 

@@ -314,7 +314,7 @@ def problem(name: str) -> Problem:
     Example
     -------
     >>> made = problem("boyan")
-    >>> made.states.shape, made.truth[-1], len(made.log(0))
+    >>> made.states.shape, float(made.truth[-1]), len(made.log(0))
     ((13, 1), -24.0, 1000)
     """
     return PROBLEMS[name]()

@@ -9,7 +9,7 @@ from tlstd.evaluation.families import BEHIND, MOST_COLUMNS, Choice, Family, Offe
 from tlstd.evaluation.fits import Fit, Starts, fit_actions, fit_pairs, fit_states
 from tlstd.evaluation.selection import HeldOut, can_hold_out, errors_of_residuals
 from tlstd.evaluation.systems import MOST_DENSE
-from tlstd.evaluation.trust.evidence import Evidence
+from tlstd.evaluation.trust.evidence import MEDIUM, Evidence
 from tlstd.evaluation.trust.verdict import Check, chance, graded, not_applicable, short
 from tlstd.logs.log import Log
 
@@ -53,7 +53,8 @@ def families(evidence: Evidence) -> Check:
     family, apart = worst
     effect = abs(apart.value) / half if half > 0.0 else 0.0
     p = chance(apart.value, apart.standard_error, apart.degrees, evidence.size)
-    state = graded(effect > APART and p < BY_CHANCE, effect > FAR_APART and p < HARDLY)
+    much = abs(apart.value) > MEDIUM * evidence.spread
+    state = graded(effect > APART and p < BY_CHANCE, effect > FAR_APART and p < HARDLY and much)
     sentence = (
         f"With {family.label}, which predict held-out data about as well as {choice.family.label}, the value is "
         f"{values[family.label]:.4g} in place of {evidence.answer.value:.4g} ({effect:.2g} half-widths, "
@@ -68,7 +69,7 @@ def families(evidence: Evidence) -> Check:
         effect,
         "largest distance of the answers with other features, in half-widths of the answer",
         f"more than {APART:g}, by 2 standard errors of the difference",
-        f"more than {FAR_APART:g}, by 3 standard errors of the difference",
+        f"more than {FAR_APART:g}, by 3 standard errors, and {MEDIUM:g} standard deviations of returns",
         "Features that predict the log equally well and disagree about the answer do so where the log says little. At "
         "least one of them is wrong there, and held-out errors of the logged policy cannot tell which.",
         f"{sentence}.",
