@@ -84,7 +84,7 @@ def test_one_command(folder: Path) -> None:
     lines = result.stdout.splitlines()
     assert lines[0].split()[0] == "estimator"
     assert "90% interval" in lines[0]
-    assert [line.split("  ")[0] for line in lines[1:6]] == [
+    assert [line.split("  ")[0] for line in lines[1:7]] == [
         "mean of returns",
         "KrylovLSTD",
         "LSTD",
