@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tlstd.core.arrays import FloatArray, IntArray
+from tlstd.data.vectors import SparseVector
 from tlstd.errors import InvalidInputError
 from tlstd.evaluation import selection as select
 from tlstd.evaluation.selection import FEWEST_GROUPS, Errors, thinned_steps
@@ -41,8 +42,8 @@ WAVES = 300
 """Random Fourier features."""
 MOST_COLUMNS = 64
 """Columns up to which there are products of every two."""
-MOST_NUMBERS = 50_000_000
-"""Dense features times states up to which a family takes part: 400 MB."""
+MOST_NUMBERS = 15_000_000
+"""Dense features times states up to which a family takes part: 120 MB, and about four times that while it is fitted."""
 NO_LEAVES = "there are too few episodes for leaves of trees, grown on one half for the other: use other features"
 ROUNDS = (3_000, 12_000)
 """Steps on which families are compared, about."""
@@ -221,9 +222,10 @@ class _OfOtherHalf:
         self.maps = [each for each, _ in both.maps]
         self.n_features = both.n_features
 
-    def encode(self, state: Any) -> Any:
-        """Features of one state."""
-        raise NotImplementedError
+    def encode(self, state: FloatArray) -> SparseVector:
+        """Features of one state (D + 1,)."""
+        row = self.encode_many(state[None])
+        return SparseVector(row.indices, row.data, self.n_features)
 
     def encode_many(self, states: FloatArray) -> sp.csr_array:
         """Features of states (N, D + 1)."""

@@ -487,7 +487,7 @@ def ward() -> Seen:
     """A clinic: heart rate and blood pressure (3 levels each), oxygen (2), sugar (4), diabetes (2); four treatments.
 
     Vital signs go back to normal more often with the treatment that is for them (bits: antibiotic, vasopressor).
-    Stays end with probability 0.1 per step; who has few abnormal signs then is discharged well (1) more often.
+    Stays end with probability 0.1 per step; patients with few abnormal signs are then discharged well (1) more often.
     """
     shape = (3, 3, 2, 4, 2)
     columns = np.array(list(np.ndindex(*shape)))

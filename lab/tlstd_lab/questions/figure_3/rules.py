@@ -67,7 +67,7 @@ def comes_level(ours: FloatArray, theirs: FloatArray, samples: Sequence[int]) ->
 
 
 def outperforms(ratios: Mapping[str, OverRuns]) -> tuple[Ruling, str]:
-    """Whether our error is below that of both competitors; also who is the better one. ``ratios`` ours over theirs."""
+    """Whether our error is below that of both competitors, and the better of these; ``ratios``: ours over theirs."""
     worse = max(ratios, key=lambda name: ratios[name].value)
     better = sum(ratio.high < 1.0 for ratio in ratios.values())
     verdict: Verdict = "reproduced" if better == len(ratios) else "partly" if better else "not"
